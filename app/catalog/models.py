@@ -1,0 +1,86 @@
+"""Model specs from models.yaml: what a call costs, how the cache is shaped, which signals to expect, what is sensitive."""
+
+import unicodedata
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
+
+from app.errors import ConfigError
+from app.settings import explain, read_yaml
+
+Signal = Literal["kv", "waiting", "running"]
+
+
+class Hours(BaseModel):
+    """Hours of the tenant's day in which access is open: `from` inclusive, `to` exclusive, 0..24."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, serialize_by_alias=True)
+
+    start: int = Field(alias="from", ge=0, le=23)
+    end: int = Field(alias="to", ge=1, le=24)
+
+
+class Sensitive(BaseModel):
+    """Who may use a sensitive model (B16); an attribute that is not named is not asked for."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    actions: tuple[str, ...] = ("infer",)
+    roles: tuple[str, ...] = Field(min_length=1)
+    purposes: tuple[str, ...] = ()
+    regions: tuple[str, ...] = ()
+    hours: Hours | None = None
+    clearance: int | None = Field(None, ge=0)
+    mask: tuple[str, ...] = ()
+    approval: bool = False
+    retention_days: int = Field(ge=184, le=3660)
+
+
+class ModelSpec(BaseModel):
+    """One model. Unknown fields are refused, so that a misspelt limit is never silently absent."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: str = Field(min_length=1, max_length=128)
+    cost: float = Field(1.0, gt=0, le=1000)
+    """What one call spends of QPS and TPM (B2)."""
+    cached_weight: float = Field(1.0, ge=0, le=1)
+    """What a cached prompt token costs of an uncached one."""
+    default_max_tokens: int = Field(512, ge=1, le=10_000_000)
+    signals: tuple[Signal, ...] = ("kv", "waiting")
+    preallocates: bool = True
+    layers: int | None = Field(None, ge=1)
+    kv_heads: int | None = Field(None, ge=1)
+    head_dim: int | None = Field(None, ge=1)
+    kv_bytes: float | None = Field(None, gt=0)
+    """Bytes of one number in the cache: 2 for FP16, 1 for FP8."""
+    sensitive: Sensitive | None = None
+
+    @field_validator("id")
+    @classmethod
+    def _nfc(cls, value: str) -> str:
+        return unicodedata.normalize("NFC", value)
+
+    def facts(self) -> dict[str, Any]:
+        """What rules read of it: no nulls, since missing is absent."""
+        return self.model_dump(mode="json", exclude_none=True, exclude={"default_max_tokens"})
+
+
+_SPECS = TypeAdapter(tuple[ModelSpec, ...])
+
+
+def load_models(path: Path) -> dict[str, ModelSpec]:
+    """Model specs by id. Raises ConfigError naming file and field: an empty list is refused, a half-written file too."""
+    document = read_yaml(path)
+    try:
+        specs = _SPECS.validate_python(document)
+    except ValidationError as error:
+        raise ConfigError(f"{path}: {explain(error)}") from None
+    if not specs:
+        raise ConfigError(f"{path}: no models; an empty file is taken for a write in progress, not for a wish")
+    models = {spec.id: spec for spec in specs}
+    if len(models) != len(specs):
+        twice = next(spec.id for spec in specs if sum(other.id == spec.id for other in specs) > 1)
+        raise ConfigError(f"{path}: model {twice!r} stands twice")
+    return models

@@ -1,0 +1,23 @@
+"""The command line: one file per noun, each imported only when its command runs, so that --help stays fast.
+
+Exit codes: 0 fine, 1 our fault, 2 usage, 3 refused, 4 verification failed, 5 policy or tests failed, 6 a dependency is down, 7 gap.
+"""
+
+import sys
+
+import typer
+
+from app.errors import SluiceError
+
+app = typer.Typer(
+    name="sluice", no_args_is_help=True, pretty_exceptions_enable=False, help="Admission decisions for GPU-served language models."
+)
+
+
+def main() -> None:
+    """Run the command line; a SluiceError prints its message and hint to stderr and exits with its code."""
+    try:
+        app()
+    except SluiceError as error:
+        print(f"sluice: {error.message}\n  {error.advice}", file=sys.stderr)
+        sys.exit(error.exit_code)

@@ -1,0 +1,101 @@
+"""What the limiter is asked and what it answers: charges over buckets, all or none, and a lease for what was spent."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """One bucket that a request must pass. `key` is unique per bucket kind and owner, e.g. ("tenant", "a")."""
+
+    kind: str
+    key: tuple[str, ...]
+    dimension: str
+    limit: float
+    """qps: requests/s; tpm: tokens/min; concurrency: leases; tokens_in_flight, request_tokens: tokens."""
+    burst: float | None = None
+    """Capacity of a qps or tpm bucket; None: one second's (at least 1), or one minute's budget."""
+    factor: float = 1.0
+    """0..1.5; price = min(capacity, cost / factor); concurrency compares with max(1, limit * factor); 0 sheds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """One request's spending. Token counts are real tokens; `requests_cost` etc. are the terms' multipliers."""
+
+    lease_id: str
+    buckets: tuple[Bucket, ...]
+    prompt_tokens: int
+    max_tokens: int
+    """Output tokens reserved, already multiplied by the number of choices."""
+    requests_cost: float = 1.0
+    input_cost: float = 1.0
+    output_cost: float = 1.0
+    cached_cost: float = 1.0
+    ttl_ms: float = 30_000.0
+    scope: str = ""
+    """Who may see and end the lease: credential id."""
+    tenant: str = ""
+    model: str = ""
+    request_key: tuple[str, ...] | None = None
+    """(credential, tenant, request_id), or None without a request_id."""
+    request_digest: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A bucket after the step, in its own units: for headers and `limits`."""
+
+    bucket: Bucket
+    remaining: float
+    reset_ms: float
+    """Until it is full again (0 for counts)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """One bucket that did not pass. `frees_in_ms` None: waiting cannot help (larger than the bucket) or unknown."""
+
+    bucket: Bucket
+    observed: float
+    """What the request would have brought the bucket to, in its units."""
+    frees_in_ms: float | None
+    over_capacity: bool = False
+    shed: bool = False
+    """True where factor 0 closed the bucket for now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """The answer: admitted with `levels` (tightest per dimension) or refused with every bucket that did not pass."""
+
+    admitted: bool
+    levels: tuple[Level, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+    tokens_reserved: int = 0
+    expires_in_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What the gateway reports when it settles. Negative or cached > prompt is treated as cached 0 and flagged."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int = 0
+    outcome: str = "completed"
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """Answer of a settle: what was charged in the end, per token dimension."""
+
+    lease_id: str
+    outcome: str
+    tokens_charged: float
+    """Weighted tokens of tpm: input*cost + output*cost + cached*cost, before factors."""
+    refunded: float
+    freed: bool
+    """False where the slot had been freed before (expired, or settled already)."""
+    repeated: bool
+    """True where the same settle had been taken before; nothing changed now."""
+    flags: tuple[str, ...] = field(default_factory=tuple)

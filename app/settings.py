@@ -1,0 +1,184 @@
+"""One tree of settings: sluice.yaml, then environment SLUICE_<SECTION>__<NAME>, then --set section.name=value.
+
+Built once in main.py and passed down. Relative paths in the file are relative to the file's folder.
+docs/reference/settings.md is generated from the descriptions here.
+"""
+
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from app.errors import ConfigError
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DatabaseSettings(_Section):
+    """PostgreSQL 15 to 18: the registry and the log's intake."""
+
+    url: str = Field("embedded", description="`embedded` (a child of serve), or postgresql://host/db of a server 15 to 18")
+    pool_size: int = Field(5, ge=1, le=50, description="connections per pool")
+    timeout_ms: int = Field(2000, ge=50, le=60_000, description="how long one statement or one wait for a connection may take")
+
+
+class OpaSettings(_Section):
+    """Open Policy Agent."""
+
+    url: str = Field("embedded", description="`embedded` (a child of serve), or http://host:port of an OPA that loads our bundle")
+    timeout_ms: int = Field(50, ge=5, le=5000, description="how long one question may take before the answer is policy_timeout")
+    binary: str = Field("", description="path of the opa program; empty: .tools/opa, then PATH")
+
+
+class PolicySettings(_Section):
+    """Where rules live and how their answers are kept."""
+
+    path: str = Field("", description="folder with rules/, lib/, schemas/; empty: the rules that come with Sluice")
+    memo_mib: int = Field(32, ge=1, le=1024, description="bound of the memo of answers; the least used leave first")
+    publish_wait_ms: int = Field(25, ge=0, le=1000, description="how long a new snapshot waits for its warm questions")
+    shadow: list[str] = Field(
+        default_factory=list, description="rules to ask after the answer and only record, beside those marked in METADATA"
+    )
+
+
+class TelemetrySettings(_Section):
+    """Readings of the engines."""
+
+    url: str = Field("embedded", description="`embedded` (a child of serve), or http://host:port of a shared `sluice telemetry`")
+    stale_ms: int = Field(1000, ge=100, le=60_000, description="a node whose newest good page is older leaves the snapshot (A2: 1 s)")
+    scrape_timeout_ms: int = Field(500, ge=20, le=10_000, description="deadline of one scrape")
+
+
+class LeaseSettings(_Section):
+    """Leases of admitted requests."""
+
+    ttl_ms: int = Field(30_000, ge=1000, le=3_600_000, description="life of a lease that nobody renews")
+    keep_ms: int = Field(60_000, ge=0, le=3_600_000, description="how long an ended lease still answers a replay or a late settle")
+    records_mib: int = Field(
+        96, ge=1, le=4096, description="bound of lease records; the oldest ended ones leave first, then admission is refused"
+    )
+
+
+class SecretsSettings(_Section):
+    """Keys that only files hold."""
+
+    path: str = Field("", description="folder of the subject and tenant keys; empty: secrets/ under --var")
+
+
+class EngineSettings(_Section):
+    """One inference engine that is polled."""
+
+    name: str = Field(min_length=1, max_length=128, description="node name in snapshots and decisions")
+    kind: Literal["vllm"] = Field("vllm", description="whose page it is")
+    url: str = Field(pattern=r"^https?://", description="address of the engine; its page is at /metrics")
+    models: list[str] = Field(min_length=1, description="ids of models.yaml that it serves")
+    poll_ms: int = Field(100, ge=50, le=10_000, description="time between scrapes (A1: 50 to 100 ms)")
+
+
+class Settings(BaseSettings):
+    """Everything an operator can set."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="SLUICE_", env_nested_delimiter="__", extra="forbid", frozen=True, nested_model_default_partial_update=True
+    )
+
+    listen: str = Field("127.0.0.1:8080", description="address and port of the HTTP API")
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="lowest level written")
+    log_format: Literal["auto", "json", "text"] = Field("auto", description="auto: text on a terminal, JSON elsewhere")
+    database: DatabaseSettings = Field(default_factory=DatabaseSettings)
+    opa: OpaSettings = Field(default_factory=OpaSettings)
+    policy: PolicySettings = Field(default_factory=PolicySettings)
+    telemetry: TelemetrySettings = Field(default_factory=TelemetrySettings)
+    lease: LeaseSettings = Field(default_factory=LeaseSettings)
+    secrets: SecretsSettings = Field(default_factory=SecretsSettings)
+    models: str = Field("models.yaml", description="file of model specs")
+    engines: list[EngineSettings] = Field(default_factory=list, description="engines to poll; hot reloaded with the file")
+
+    @field_validator("listen")
+    @classmethod
+    def _host_and_port(cls, value: str) -> str:
+        host, _, port = value.rpartition(":")
+        if not host or not port.isdigit() or not 0 < int(port) < 65536:
+            raise ValueError("must be HOST:PORT with a port from 1 to 65535")
+        return value
+
+    @field_validator("engines")
+    @classmethod
+    def _names_once(cls, engines: list[EngineSettings]) -> list[EngineSettings]:
+        names = [engine.name for engine in engines]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"engine name {twice[0]!r} stands twice")
+        return engines
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the library's signature
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """The environment beats the file (which comes in as init values); load_settings lays --set on top of both."""
+        return env_settings, init_settings
+
+
+class _UniqueKeyLoader(yaml.SafeLoader):
+    """YAML that refuses the same key twice, because the second would silently win."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if key in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"key {key!r} stands twice", key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def read_yaml(path: Path) -> Any:
+    """The document in `path`, duplicate keys refused. Raises ConfigError with file and line."""
+    try:
+        return yaml.load(path.read_text("utf-8"), Loader=_UniqueKeyLoader)  # noqa: S506 - a SafeLoader subclass
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file", hint="Name an existing file, or run `make run` for the examples.") from None
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def explain(error: ValidationError) -> str:
+    """One line per wrong field: its dotted path and what is wrong with it, never its value (it may be a secret)."""
+    return "; ".join(f"{'.'.join(str(part) for part in e['loc']) or 'document'}: {e['msg']}" for e in error.errors())
+
+
+def load_settings(file: Path | None = None, overrides: tuple[str, ...] = ()) -> Settings:
+    """Settings from file, environment and `section.name=value` overrides, the later winning. Raises ConfigError."""
+    document = read_yaml(file) if file else {}
+    if not isinstance(document, dict):
+        raise ConfigError(f"{file}: an empty or list document; expected settings as a mapping")
+    for override in overrides:
+        path, equals, text = override.partition("=")
+        if not equals:
+            raise ConfigError(f"--set {override}: expected section.name=value")
+    try:
+        settings = Settings(**document)
+        merged = settings.model_dump()
+        for override in overrides:
+            path, _, text = override.partition("=")
+            _lay(merged, path.split("."), yaml.safe_load(text))
+        return Settings.model_validate(merged) if overrides else settings
+    except ValidationError as error:
+        raise ConfigError(f"{file or 'settings'}: {explain(error)}") from None
+
+
+def _lay(tree: dict[str, Any], path: list[str], value: Any) -> None:
+    for part in path[:-1]:
+        branch = tree.setdefault(part, {})
+        if not isinstance(branch, dict):
+            raise ConfigError(f"--set {'.'.join(path)}: {part} is not a section")
+        tree = branch
+    tree[path[-1]] = value

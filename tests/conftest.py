@@ -1,0 +1,9 @@
+"""Shared by all tests: our own environment variables never leak in, and real servers come from tests/fixtures."""
+
+import os
+
+
+for _name in [name for name in os.environ if name.startswith("SLUICE_") and name not in ("SLUICE_SAMPLES",)]:
+    del os.environ[_name]
+
+pytest_plugins = ["tests.fixtures.opa", "tests.fixtures.postgres"]
