@@ -1,0 +1,43 @@
+package sluice.rules.pressure_test
+
+import data.sluice.rules.pressure
+
+shed(readings) := probabilities if {
+	probabilities := pressure.shed with input as {"readings": readings}
+}
+
+test_nothing_is_shed_below_the_high_watermark if {
+	shed({"live": 2, "kv_mean": 0.799, "waiting": 40}) == set()
+}
+
+# (0.80 - 0.80) / 0.12 = 0, so the least share
+test_the_least_share_is_shed_at_the_high_watermark if {
+	shed({"live": 2, "kv_mean": 0.8, "waiting": 0}) == {0.1}
+}
+
+# (0.86 - 0.80) / 0.12 = 0.5
+test_half_is_shed_in_the_middle if {
+	some share in shed({"live": 2, "kv_mean": 0.86, "waiting": 0})
+	abs(share - 0.5) < 0.000001
+}
+
+test_all_is_shed_at_the_panic_watermark if {
+	shed({"live": 2, "kv_mean": 0.92, "waiting": 0}) == {1}
+}
+
+test_all_is_shed_when_too_many_wait if {
+	shed({"live": 2, "kv_mean": 0.1, "waiting": 41}) == {1}
+}
+
+test_waiting_decides_for_engines_without_a_cache_reading if {
+	shed({"live": 1, "waiting": 20}) == set()
+	shed({"live": 1, "waiting": 21}) == {1}
+}
+
+test_half_is_shed_without_a_live_engine if {
+	shed({"live": 0, "known": 2}) == {0.5}
+}
+
+test_half_is_shed_without_any_reading if {
+	shed({}) == {0.5}
+}
