@@ -1,0 +1,35 @@
+"""`sluice engine`: the stand-in engine, for demonstrations, tests and benchmarks."""
+
+from typing import Annotated, Literal
+
+import typer
+
+app = typer.Typer(help="The stand-in inference engine.")
+
+
+@app.callback(invoke_without_command=True)
+def engine(
+    *,
+    model: Annotated[str, typer.Option(help="id of the model it serves")],
+    port: Annotated[int, typer.Option(min=1, max=65535, help="port to listen on")] = 9001,
+    host: Annotated[str, typer.Option(help="address to listen on")] = "127.0.0.1",
+    blocks: Annotated[int, typer.Option(min=1, help="KV blocks of the cache")] = 1024,
+    block_size: Annotated[int, typer.Option(min=1, help="tokens in one block")] = 16,
+    max_num_seqs: Annotated[int, typer.Option(min=1, help="most sequences in one batch")] = 64,
+    ttft_ms: Annotated[float, typer.Option(min=1, help="milliseconds from admission to the first token")] = 50.0,
+    itl_ms: Annotated[float, typer.Option(min=1, help="milliseconds between two tokens")] = 10.0,
+    names: Annotated[Literal["v1", "v0"], typer.Option(help="metric names: v1, or v0 for those before")] = "v1",
+) -> None:
+    """Run one stand-in engine: OpenAI completions, a page under vLLM's names, faults over POST /faults and /load."""
+    import uvicorn
+
+    from app.clock import SystemClock
+    from app.simulator.completions import build_app
+    from app.simulator.engine import Engine, EngineConfig
+
+    config = EngineConfig(
+        model=model, blocks=blocks, block_size=block_size, max_num_seqs=max_num_seqs, ttft_ms=ttft_ms, itl_ms=itl_ms, names=names
+    )
+    served = build_app(Engine(config, SystemClock()))
+    print(f"stand-in engine {model} on http://{host}:{port}", flush=True)
+    uvicorn.run(served, host=host, port=port, log_level="warning", access_log=False, timeout_graceful_shutdown=1)

@@ -1,0 +1,155 @@
+"""The stand-in engine: steps the scheduler in real or handed-in time and hands each request its tokens as they come."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from app.simulator.faults import Fault, FaultSwitch, Load, spoil
+from app.simulator.page import Gauges, Names, Page
+from app.simulator.scheduler import Scheduler, Sequence, Step
+
+
+class Clock(Protocol):
+    """Milliseconds since some start, never stepping back."""
+
+    def monotonic_ms(self) -> float:
+        """The reading."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class EngineConfig:
+    """What the engine serves and how fast; the defaults are those of a small model on one busy card."""
+
+    model: str
+    blocks: int = 1024
+    block_size: int = 16
+    max_num_seqs: int = 64
+    ttft_ms: float = 50.0
+    """From admission to the first token (less for prompts shorter than ttft_ms / itl_ms tokens); preemption costs it again."""
+    itl_ms: float = 10.0
+    """One step, thus the time between two tokens of a request."""
+    names: Names = "v1"
+
+    def __post_init__(self) -> None:
+        for name in ("blocks", "block_size", "max_num_seqs", "ttft_ms", "itl_ms"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name}: must be greater than 0")
+
+
+class EngineRestarted(Exception):
+    """The engine restarted under a running request; its tokens are lost."""
+
+
+@dataclass(slots=True, eq=False)
+class _Request:
+    """A request in the engine. `tokens` carries True for each token, False when the request was lost."""
+
+    sequence: Sequence
+    arrived_ms: float
+    last_token_ms: float | None = None
+    tokens: asyncio.Queue[bool] = field(default_factory=asyncio.Queue)
+
+
+async def real_sleep(ms: float) -> None:
+    """The tick of real time."""
+    await asyncio.sleep(ms / 1000)
+
+
+class Engine:
+    """Requests in, tokens out. `run` must be running; while nothing is to do it costs nothing."""
+
+    def __init__(self, config: EngineConfig, clock: Clock, sleep: Callable[[float], Awaitable[None]] = real_sleep) -> None:
+        self.config = config
+        self.faults = FaultSwitch()
+        self.load = Load()
+        self._clock = clock
+        self._sleep = sleep
+        self._work = asyncio.Event()
+        self._ids = 0
+        self._boot()
+
+    def _boot(self) -> None:
+        config = self.config
+        prefill_steps = max(1, round(config.ttft_ms / config.itl_ms))
+        self._requests: dict[str, _Request] = {}
+        self._aborted: set[str] = set()
+        self.scheduler = Scheduler(config.blocks, config.block_size, config.max_num_seqs, prefill_steps)
+        self.page = Page(config.model, blocks=config.blocks, block_size=config.block_size, names=config.names, gauges=self._gauges)
+
+    def set_fault(self, fault: Fault) -> None:
+        """Put a fault in force; `restart` happens at once and leaves none behind."""
+        if fault.mode == "restart":
+            for request in self._requests.values():
+                request.tokens.put_nowait(False)
+            self._boot()
+            fault = Fault()
+        self.faults.set(fault)
+
+    def check(self, prompt_tokens: int, max_tokens: int) -> None:
+        """Raises ValueError where a request of this length could never fit the cache."""
+        self.scheduler.check(prompt_tokens, max_tokens)
+
+    async def generate(self, prompt_tokens: int, max_tokens: int) -> AsyncGenerator[int, None]:
+        """Yields the number of each token, from 0; closing it early aborts the request, which frees its blocks in the next step.
+
+        Raises ValueError where the request could never fit the cache, EngineRestarted where it was lost.
+        """
+        self._ids += 1
+        sequence = Sequence(f"seq-{self._ids}", prompt_tokens, max_tokens)
+        request = _Request(sequence, self._clock.monotonic_ms())
+        requests, scheduler = self._requests, self.scheduler
+        scheduler.add(sequence)
+        requests[sequence.id] = request
+        self._work.set()
+        try:
+            for number in range(max_tokens):
+                if not await request.tokens.get():
+                    raise EngineRestarted("the engine restarted")
+                yield number
+        finally:
+            if requests is self._requests and sequence.id in requests:
+                self._aborted.add(sequence.id)
+                self._work.set()
+
+    async def run(self) -> None:
+        """Step while there is work; for ever, until cancelled."""
+        while True:
+            await self._work.wait()
+            self._work.clear()
+            while self._requests:
+                await self._sleep(self.config.itl_ms)
+                await self.faults.thawed()
+                self.step()
+
+    def step(self) -> Step:
+        """Drop what was aborted, then one iteration of the model at the time now."""
+        for gone in self.scheduler.abort(self._aborted):
+            del self._requests[gone]
+            self.page.ended("abort")
+        self._aborted.clear()
+        step = self.scheduler.step()
+        now_ms = self._clock.monotonic_ms()
+        self.page.preemptions.inc(len(step.preempted))
+        self.page.iteration_tokens.observe(step.computed_tokens)
+        for emitted in step.emitted:
+            self._emit(self._requests[emitted], now_ms)
+        for finished in step.finished:
+            del self._requests[finished]
+            self.page.ended("length")
+        return step
+
+    def _emit(self, request: _Request, now_ms: float) -> None:
+        if request.last_token_ms is None:
+            self.page.time_to_first_token_s.observe((now_ms - request.arrived_ms) / 1000)
+            self.page.prompt_tokens.inc(request.sequence.prompt_tokens)
+        else:
+            self.page.inter_token_s.observe((now_ms - request.last_token_ms) / 1000)
+        self.page.generation_tokens.inc()
+        request.last_token_ms = now_ms
+        request.tokens.put_nowait(True)
+
+    def _gauges(self) -> Gauges:
+        measured = Gauges(self.scheduler.kv_ratio, self.scheduler.waiting, self.scheduler.running)
+        return spoil(self.load.over(measured), self.faults.current)
