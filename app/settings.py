@@ -21,7 +21,14 @@ class _Section(BaseModel):
 class DatabaseSettings(_Section):
     """PostgreSQL 15 to 18: the registry and the log's intake."""
 
-    url: str = Field("embedded", description="`embedded` (a child of serve), or postgresql://host/db of a server 15 to 18")
+    url: str = Field(
+        "embedded",
+        repr=False,
+        description="`embedded` (a child of serve), or postgresql://sluice_registry:…@host/db of a server 15 to 18, or file:PATH that holds it",
+    )
+    owner_url: str = Field("", repr=False, description="the same for sluice_owner, which migrates; unused when embedded")
+    intake_url: str = Field("", repr=False, description="the same for sluice_intake, which inserts log entries; unused when embedded")
+    log_url: str = Field("", repr=False, description="the same for sluice_log, which reads the log; unused when embedded")
     pool_size: int = Field(5, ge=1, le=50, description="connections per pool")
     timeout_ms: int = Field(2000, ge=50, le=60_000, description="how long one statement or one wait for a connection may take")
 
@@ -77,6 +84,7 @@ class EngineSettings(_Section):
     url: str = Field(pattern=r"^https?://", description="address of the engine; its page is at /metrics")
     models: list[str] = Field(min_length=1, description="ids of models.yaml that it serves")
     poll_ms: int = Field(100, ge=50, le=10_000, description="time between scrapes (A1: 50 to 100 ms)")
+    stand_in: bool = Field(default=False, description="for trying: serve starts a stand-in engine at this address")
 
 
 class Settings(BaseSettings):

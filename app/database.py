@@ -1,0 +1,167 @@
+"""PostgreSQL as Sluice uses it: one role per duty, short time-outs, migrations under a lock.
+
+Nobody serves with the owner's or a superuser's rights: the registry role cannot change the log, the intake role only inserts.
+When down: a statement or a wait for a connection fails within `database.timeout_ms`; the room that called says what that means.
+"""
+
+import asyncio
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import psycopg
+from alembic import command
+from alembic.config import Config
+from psycopg import sql
+from sqlalchemy import create_engine as create_sync_engine
+from sqlalchemy import exc, pool, text
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
+from app.errors import ConfigError, DependencyDown
+from app.settings import DatabaseSettings
+
+OWNER = "sluice_owner"  # owns schemas and tables; migrations alone use it
+REGISTRY = "sluice_registry"  # tenants, quotas, keys; inserts into the log's intake
+INTAKE = "sluice_intake"  # inserts into the log's intake, and reads nothing
+LOG = "sluice_log"  # reads the log, for /audit/* alone
+SEQUENCER = "sluice_sequencer"  # moves intake into the tree
+ROLES = (OWNER, REGISTRY, INTAKE, LOG, SEQUENCER)
+
+MIGRATIONS = Path(__file__).resolve().parents[1] / "migrations"
+MIGRATION_LOCK = 0x51_0C_1C_E0  # any constant: every Sluice on a database asks for the same advisory lock
+MIGRATION_WAIT_S = 60  # another replica's migration ends by then, or something is wrong
+
+
+class DatabaseDown(DependencyDown):
+    """PostgreSQL does not answer, refuses the credential, or cannot do what was asked."""
+
+    code = "database_down"
+    hint = "Check that the server runs and that database.url and its siblings are right; `sluice doctor` tries them."
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseUrls:
+    """SQLAlchemy URLs (driver postgresql+psycopg, passwords included), one for each duty of serve."""
+
+    owner: str
+    registry: str
+    intake: str
+    log: str
+
+    def __repr__(self) -> str:
+        return f"DatabaseUrls({', '.join(f'{f.name}={make_url(getattr(self, f.name))!r}' for f in fields(self))})"
+
+
+def external_urls(settings: DatabaseSettings) -> DatabaseUrls:
+    """The URLs of an operator's own server. Raises ConfigError naming the setting that is missing or wrong."""
+    given = {"registry": "url", "owner": "owner_url", "intake": "intake_url", "log": "log_url"}
+    return DatabaseUrls(**{duty: _url(f"database.{name}", getattr(settings, name)) for duty, name in given.items()})
+
+
+def _url(field: str, value: str) -> str:
+    if not value:
+        raise ConfigError(
+            f"{field}: missing; with a server of your own each duty has its own role",
+            hint=f"Set it to postgresql://ROLE:PASSWORD@HOST/DATABASE or to file:PATH of a file that holds this, or SLUICE_{field.upper().replace('.', '__')}.",
+            field=field,
+        )
+    if value.startswith("file:"):
+        value = _secret(field, Path(value.removeprefix("file:")))
+    try:
+        url = make_url(value)
+    except exc.ArgumentError:
+        raise ConfigError(f"{field}: not a URL; expected postgresql://ROLE:PASSWORD@HOST/DATABASE", field=field) from None
+    if url.get_backend_name() not in ("postgresql", "postgres"):
+        raise ConfigError(f"{field}: {url.get_backend_name()} is not supported; expected postgresql://", field=field)
+    return url.set(drivername="postgresql+psycopg").render_as_string(hide_password=False)
+
+
+def _secret(field: str, path: Path) -> str:
+    try:
+        return path.read_text("utf-8").strip()
+    except OSError as error:
+        raise ConfigError(f"{field}: {path}: {error.strerror}", hint="Name a file that this process may read.", field=field) from None
+
+
+def conninfo(url: str) -> str:
+    """`url` as psycopg itself takes it, for a connection outside the pools (LISTEN, administration)."""
+    return make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
+
+
+def create_engine(url: str, settings: DatabaseSettings) -> AsyncEngine:
+    """A pool of `pool_size` connections that never grows; waits and statements end after `timeout_ms`.
+
+    Parameters never appear in an error's text: they hold keys and people's ids.
+    """
+    timeout_ms = settings.timeout_ms
+    return create_async_engine(
+        url,
+        pool_size=settings.pool_size,
+        max_overflow=0,
+        pool_timeout=timeout_ms / 1000,
+        pool_pre_ping=True,
+        hide_parameters=True,
+        connect_args={
+            "connect_timeout": max(2, -(-timeout_ms // 1000)),  # whole seconds, and libpq knows none below 2
+            "tcp_user_timeout": timeout_ms,
+            "options": f"-c statement_timeout={timeout_ms} -c idle_in_transaction_session_timeout={timeout_ms * 5}",
+            "application_name": "sluice",
+        },
+    )
+
+
+async def create_roles(admin_url: str, passwords: Mapping[str, str]) -> None:
+    """Make the roles of `passwords` and give them the database of `admin_url`; run again, it changes passwords only.
+
+    Passwords leave this process as SCRAM verifiers, never in clear. Raises DatabaseDown.
+    """
+    try:
+        async with await psycopg.AsyncConnection.connect(conninfo(admin_url)) as connection:
+            for role, password in passwords.items():
+                await _create_role(connection, role, password)
+            database = sql.Identifier(connection.info.dbname)
+            await connection.execute(sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(database))
+            await connection.execute(
+                sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(database, sql.SQL(", ").join(map(sql.Identifier, passwords)))
+            )
+            await connection.execute(sql.SQL("ALTER DATABASE {} OWNER TO {}").format(database, sql.Identifier(OWNER)))
+            await connection.execute("REVOKE ALL ON SCHEMA public FROM PUBLIC")
+    except psycopg.Error as error:
+        raise DatabaseDown(f"roles were not made: {error}") from None
+
+
+async def _create_role(connection: psycopg.AsyncConnection, role: str, password: str) -> None:
+    known = await (await connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role])).fetchone()
+    verifier = connection.pgconn.encrypt_password(password.encode(), role.encode(), b"scram-sha-256").decode()
+    rights = "LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS PASSWORD {}"
+    statement = sql.SQL(f"{'ALTER' if known else 'CREATE'} ROLE {{}} {rights}")
+    await connection.execute(statement.format(sql.Identifier(role), sql.Literal(verifier)))
+
+
+async def migrate(owner_url: str) -> None:
+    """Bring the schema to the newest version; several processes may ask at once. Raises DatabaseDown."""
+    await asyncio.to_thread(_upgrade, owner_url)
+
+
+def _upgrade(owner_url: str) -> None:
+    """`migrations/env.py` finds the locked connection in `config.attributes["connection"]`."""
+    config = Config()
+    config.set_main_option("script_location", os.fspath(MIGRATIONS).replace("%", "%%"))
+    engine = create_sync_engine(owner_url, poolclass=pool.NullPool, hide_parameters=True)
+    try:
+        with engine.connect() as connection:
+            connection.execute(text(f"SET lock_timeout = '{MIGRATION_WAIT_S}s'"))
+            connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": MIGRATION_LOCK})
+            connection.commit()  # the lock is the session's; Alembic opens transactions of its own
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+    except exc.DBAPIError as error:
+        raise DatabaseDown(f"the schema was not migrated: {error.orig}") from None
+
+
+def url_of(role: str, password: str, database: str, socket_dir: Path) -> str:
+    """The URL of a role on a server that listens on the unix socket in `socket_dir`."""
+    url = URL.create("postgresql+psycopg", role, password, database=database, port=5432, query={"host": os.fspath(socket_dir)})
+    return url.render_as_string(hide_password=False)
