@@ -1,6 +1,11 @@
 """Terms: what a caller may do right now, combined from what each rule contributes (design, section 1)."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
+from math import prod
+
+from app.policy.unanswered import PolicyUndefined
 
 BUCKETS = ("site", "model", "tenant", "tenant_model", "subject")
 DIMENSIONS = ("qps", "tpm", "concurrency", "tokens_in_flight", "request_tokens")
@@ -49,6 +54,21 @@ class Obligation:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """What one rule contributes, checked (policy/parts.py makes it). `outputs` is what OPA gave, for `?explain`."""
+
+    rule: str
+    denies: tuple[Deny, ...] = ()
+    waives: frozenset[str] = frozenset()
+    limits: tuple[Limit, ...] = ()
+    costs: tuple[Cost, ...] = ()
+    factors: tuple[tuple[str, float], ...] = ()
+    sheds: tuple[float, ...] = ()
+    obligations: tuple[Obligation, ...] = ()
+    outputs: Mapping[str, list[object]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Terms:
     """The combination. Frozen and shared between callers with the same question."""
 
@@ -66,3 +86,100 @@ class Terms:
     """Each rule's own outputs as OPA gave them, for `?explain` and `policy eval`."""
     degraded: bool = False
     """True where a substitute answer was used because OPA did not answer (design, section 7)."""
+
+
+def combine(revision: str, parts: Iterable[Part], dimensions: frozenset[str]) -> Terms:
+    """The terms of one question (table of design section 1); the order of `parts` does not matter.
+
+    `dimensions` are those that the tenant's quota names. Raises PolicyUndefined when no rule limits one of them and nothing
+    is denied: missing is never unlimited.
+    """
+    parts = sorted(parts, key=_rule)
+    denies, waived = _denies(parts)
+    limits = _limits(parts)
+    if not denies:
+        limited = {limit.dimension for limit in limits}
+        for dimension in sorted(dimensions - limited):
+            raise PolicyUndefined(f"no rule limits {dimension}, which the quota names")
+    shed, shed_rule = _shed(parts)
+    return Terms(
+        revision=revision,
+        denies=denies,
+        waived=waived,
+        limits=limits,
+        cost=_cost(parts),
+        factors=_factors(parts),
+        shed=shed,
+        shed_rule=shed_rule,
+        obligations=_obligations(parts),
+        parts=tuple((part.rule, dict(part.outputs)) for part in parts),
+    )
+
+
+def _rule(part: Part) -> str:
+    return part.rule
+
+
+def _denies(parts: list[Part]) -> tuple[tuple[Deny, ...], tuple[Deny, ...]]:
+    """Denies in force and denies lifted by a waiver, each ordered by rule, code and message."""
+    denies = sorted(chain.from_iterable(part.denies for part in parts), key=lambda deny: (deny.rule, deny.code, deny.message))
+    waives = frozenset[str]().union(*(part.waives for part in parts))
+    lifted = tuple(deny for deny in denies if deny.waivable and deny.code in waives)
+    return tuple(deny for deny in denies if deny not in lifted), lifted
+
+
+def _limits(parts: list[Part]) -> tuple[Limit, ...]:
+    """The smallest limit per bucket and dimension, with the smallest burst that any rule names for it."""
+    smallest: dict[tuple[str, str], Limit] = {}
+    for part in parts:
+        for limit in part.limits:
+            known = smallest.get((limit.bucket, limit.dimension))
+            smallest[limit.bucket, limit.dimension] = _smaller(known, limit) if known else limit
+    return tuple(smallest[key] for key in sorted(smallest))
+
+
+def _smaller(first: Limit, second: Limit) -> Limit:
+    least = second if (second.limit, second.rule) < (first.limit, first.rule) else first
+    bursts = [limit.burst for limit in (first, second) if limit.burst is not None]
+    return Limit(least.rule, least.bucket, least.dimension, least.limit, min(bursts, default=None))
+
+
+def _cost(parts: list[Part]) -> Cost:
+    costs = [cost for part in parts for cost in part.costs]
+    if not costs:
+        return Cost()
+    return Cost(
+        requests=max(cost.requests for cost in costs),
+        input=max(cost.input for cost in costs),
+        output=max(cost.output for cost in costs),
+        cached=max(cost.cached for cost in costs),
+    )
+
+
+def _factors(parts: list[Part]) -> tuple[tuple[str, float], ...]:
+    """Products per dimension. Multiplied in order of size, so that the same factors give the same float in any order."""
+    factors: dict[str, list[float]] = {}
+    for part in parts:
+        for dimension, factor in part.factors:
+            factors.setdefault(dimension, []).append(factor)
+    return tuple((dimension, min(MAX_FACTOR, prod(sorted(factors[dimension])))) for dimension in sorted(factors))
+
+
+def _shed(parts: list[Part]) -> tuple[float, str | None]:
+    shed, shed_rule = 0.0, None
+    for part in parts:
+        most = max(part.sheds, default=0.0)
+        if most > shed:
+            shed, shed_rule = most, part.rule
+    return shed, shed_rule
+
+
+def _obligations(parts: list[Part]) -> tuple[Obligation, ...]:
+    """One per code: the longest retention and every field that any rule names."""
+    merged: dict[str, Obligation] = {}
+    for obligation in chain.from_iterable(part.obligations for part in parts):
+        known = merged.get(obligation.code, obligation)
+        days = [each.retention_days for each in (known, obligation) if each.retention_days is not None]
+        fields = tuple(sorted({*known.fields, *obligation.fields}))
+        merged[obligation.code] = Obligation(obligation.code, max(days, default=None), fields)
+    return tuple(merged[code] for code in sorted(merged))

@@ -1,0 +1,96 @@
+"""From rules to the bundle that OPA runs: groups of rules, the generated module that answers for them, the archive.
+
+Rules that read the same sections form a group: one memo key, one item of a call. The generated module is static (one
+clause per group), because choosing a rule by name at run time costs a third more; answers are keyed by index, because an
+undefined item dropped from an array would shift the answers of all others.
+"""
+
+import gzip
+import hashlib
+import io
+import tarfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import orjson
+
+from app.policy.folder import Rule
+
+ENTRY_PATH = "sluice/entry"
+"""Path of the generated module under /v1/data."""
+
+_REVISION_PLACE = "sluice:revision"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Rules that read the same sections under the same condition, and are all in force or all in shadow."""
+
+    name: str
+    reads: tuple[str, ...]
+    when: tuple[str, ...]
+    shadow: bool
+    rules: tuple[Rule, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A checked policy, ready to be offered: `revision` is the digest of its content."""
+
+    revision: str
+    groups: tuple[Group, ...]
+    modules: Mapping[str, str]
+    """Rego texts of the bundle by file name, the generated one among them."""
+    archive: bytes
+    """The bundle, a deterministic tar.gz."""
+
+
+def group_rules(rules: Iterable[Rule], shadow: frozenset[str]) -> tuple[Group, ...]:
+    """The groups, ordered by name. `shadow` names rules that are only watched, beside those whose METADATA says so."""
+    members: dict[tuple[tuple[str, ...], tuple[str, ...], bool], list[Rule]] = {}
+    for rule in rules:
+        members.setdefault((rule.reads, rule.when, rule.shadow or rule.name in shadow), []).append(rule)
+    groups = (
+        Group(_group_name(reads, when, in_shadow), reads, when, in_shadow, tuple(sorted(group, key=lambda rule: rule.name)))
+        for (reads, when, in_shadow), group in members.items()
+    )
+    return tuple(sorted(groups, key=lambda group: group.name))
+
+
+def _group_name(reads: tuple[str, ...], when: tuple[str, ...], in_shadow: bool) -> str:
+    return "_".join((*reads, *(("when", *when) if when else ()), *(("shadow",) if in_shadow else ())))
+
+
+def entry_module(groups: Iterable[Group], revision: str) -> str:
+    """The Rego text that answers {group: {index: question}} with {group: {index: {rule: {output: [elements]}}}}."""
+    lines = ["package sluice.entry", "", f'revision := "{revision}"']
+    for group in groups:
+        lines += ["", f"answer.{group.name}[index] := part if {{", f"\tsome index, question in input.{group.name}", "\tpart := {"]
+        for rule in group.rules:
+            outputs = ", ".join(f'"{output}": data.sluice.rules.{rule.name}.{output}' for output in rule.outputs)
+            lines.append(f'\t\t"{rule.name}": {{{outputs}}},')
+        lines += ["\t} with input as question", "}"]
+    return "\n".join(lines) + "\n"
+
+
+def modules_of(texts: Mapping[str, str], groups: tuple[Group, ...]) -> tuple[str, dict[str, str]]:
+    """Revision and all modules of the bundle, from the texts of rules and helpers by file name."""
+    digest = hashlib.sha256()
+    unnamed = {**texts, "entry.rego": entry_module(groups, _REVISION_PLACE)}
+    for name in sorted(unnamed):
+        digest.update(orjson.dumps([name, unnamed[name]]))
+    revision = digest.hexdigest()[:24]
+    return revision, {**texts, "entry.rego": entry_module(groups, revision)}
+
+
+def archive(revision: str, modules: Mapping[str, str]) -> bytes:
+    """The tar.gz that OPA loads; the same content gives the same bytes."""
+    manifest = orjson.dumps({"revision": revision, "roots": ["sluice"], "rego_version": 1}).decode()
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        for name, text in sorted({**modules, ".manifest": manifest}.items()):
+            content = text.encode()
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    return gzip.compress(packed.getvalue(), mtime=0)

@@ -1,0 +1,112 @@
+"""What a policy folder must pass before it is offered to OPA; the file and line of everything wrong are named.
+
+Layout and METADATA, strict compilation against the sections each group declares, without any builtin that OPA marks
+nondeterministic; its own tests; and the shape of every output on the example questions. What is checked is a copy, so
+what is checked is what is bundled. The programs run beside each other: the whole takes a fraction of a second.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from app.policy.bundle import Compiled, Group, archive, group_rules, modules_of
+from app.policy.examples import EXAMPLES
+from app.policy.folder import Files, Problems, Rule, check_lib, read_files, read_rule
+from app.policy.offline import Workspace, applies, evaluate, note, workspace
+from app.policy.parts import parse
+from app.policy.program import Ran
+from app.policy.schema import question_schema
+from app.policy.unanswered import PolicyInvalid
+
+_TEST_TIMEOUT = "5s"
+
+
+async def compile_policy(folder: Path, binary: Path, shadow: frozenset[str] = frozenset()) -> Compiled:
+    """Check `folder` and build its bundle. Raises PolicyRefused with one line per problem."""
+    files = read_files(folder)
+    async with workspace(binary, files.all()) as work:
+        rules = await _parse(work, files)
+        groups = group_rules(rules, shadow)
+        revision, modules = modules_of({**files.rules, **files.lib}, groups)
+        work.write({"entry.rego": modules["entry.rego"]})
+        problems = Problems()
+        await asyncio.gather(
+            *(_check_group(work, group, files, problems) for group in groups),
+            _run_tests(work, files, problems),
+            _ask_examples(work, modules, groups, problems),
+        )
+    problems.refuse()
+    return Compiled(revision, groups, modules, archive(revision, modules))
+
+
+async def _parse(work: Workspace, files: Files) -> list[Rule]:
+    """Every file's syntax tree is read, tests included, so that each syntax error is named."""
+    problems = Problems()
+    names = list(files.all())
+    runs = await asyncio.gather(*(work.run("parse", "--format=json", "--json-include=locations", name) for name in names))
+    rules = []
+    for name, ran in zip(names, runs, strict=True):
+        tree = _tree(name, ran, problems)
+        if tree is None:
+            continue
+        if name in files.rules:
+            rules.append(read_rule(name, tree, problems))
+        elif name in files.lib:
+            check_lib(name, tree, problems)
+    problems.refuse()
+    return [rule for rule in rules if rule]
+
+
+def _tree(name: str, ran: Ran, problems: Problems) -> Any:
+    tree = ran.json()
+    if "errors" in tree or ran.exit_code:
+        note(tree.get("errors", ()), problems, otherwise=name)
+        return None
+    return tree
+
+
+async def _check_group(work: Workspace, group: Group, files: Files, problems: Problems) -> None:
+    schema = f"{group.name}.json"
+    work.write({schema: orjson.dumps(question_schema(group.reads)).decode()})
+    names = [rule.file for rule in group.rules]
+    ran = await work.run("check", "--strict", "--format=json", work.capabilities, f"--schema={schema}", *names, *files.lib)
+    if ran.exit_code:
+        note(ran.json().get("errors", ()), problems, otherwise=names[0], removed=work.removed)
+
+
+async def _run_tests(work: Workspace, files: Files, problems: Problems) -> None:
+    if not files.tests:
+        return
+    ran = await work.run("test", "--format=json", f"--timeout={_TEST_TIMEOUT}", work.capabilities, *files.all())
+    if not ran.exit_code:
+        return
+    results = ran.json() if ran.stdout.strip() else []
+    failed = [result for result in results if result.get("fail") or result.get("error")]
+    for result in failed:
+        place = result.get("location") or {}
+        problems.add(str(place.get("file")), place.get("row"), f"{result['name']} failed")
+    if not failed:
+        problems.add("tests", None, ran.stderr.strip() or "opa test failed")
+
+
+async def _ask_examples(work: Workspace, modules: Mapping[str, str], groups: tuple[Group, ...], problems: Problems) -> None:
+    answers = await evaluate(work, modules, groups, EXAMPLES, problems)
+    for group in groups if answers else ():
+        _check_shapes(group, answers.get(group.name, {}), problems)
+
+
+def _check_shapes(group: Group, answers: Mapping[str, Any], problems: Problems) -> None:
+    by_name = {rule.name: rule for rule in group.rules}
+    for example, question in EXAMPLES.items():
+        if applies(question, group) and example not in answers:
+            problems.add(group.rules[0].file, None, f"the rules {', '.join(by_name)} give no answer to example {example!r}")
+        for name, outputs in answers.get(example, {}).items():
+            try:
+                parse(name, outputs)
+            except PolicyInvalid as error:
+                rule = by_name[name]
+                output = error.message.removeprefix(f"rule {name}: ").split(".", 1)[0].split(" ", 1)[0]
+                problems.add(rule.file, rule.lines.get(output), f"{error.message} (example {example!r})")

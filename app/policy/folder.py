@@ -1,0 +1,220 @@
+"""A policy folder as it lies on disk: which files are rules, helpers and tests, and what a rule says about itself.
+
+rules/<name>/<name>.rego        one rule, package sluice.rules.<name>, with METADATA
+rules/<name>/<any>_test.rego    its tests, never in the bundle
+lib/**/*.rego                   functions for several rules, package sluice.lib.…
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from app.errors import PolicyRefused
+from app.policy.parts import OUTPUTS
+from app.policy.question import SECTIONS
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
+_DATA = (".json", ".yaml", ".yml")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule as its METADATA and its text describe it."""
+
+    name: str
+    title: str
+    description: str
+    row: str
+    reads: tuple[str, ...]
+    when: tuple[str, ...]
+    """Path in the question that must exist for the rule to be asked, e.g. ("model", "sensitive"); empty: always asked."""
+    shadow: bool
+    optional: frozenset[str]
+    """Paths whose absence may widen the answer, by the author's word."""
+    outputs: tuple[str, ...]
+    file: str
+    lines: Mapping[str, int] = field(default_factory=dict)
+    """Line of the first definition of each output."""
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Texts by path relative to the policy folder."""
+
+    rules: Mapping[str, str]
+    lib: Mapping[str, str]
+    tests: Mapping[str, str]
+
+    def all(self) -> dict[str, str]:
+        """Every file."""
+        return {**self.rules, **self.lib, **self.tests}
+
+
+class Problems:
+    """Everything wrong with a folder, so that one check names all of it."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+
+    def add(self, file: str, line: int | None, problem: str) -> None:
+        """Note one problem at its place."""
+        text = f"{file}:{line}: {problem}" if line else f"{file}: {problem}"
+        if text not in self._lines:
+            self._lines.append(text)
+
+    def refuse(self) -> None:
+        """Raise PolicyRefused with all problems, where there are any."""
+        if self._lines:
+            raise PolicyRefused("\n".join(self._lines))
+
+
+def read_files(folder: Path) -> Files:
+    """The folder's files. Raises PolicyRefused for whatever has no place in it."""
+    problems = Problems()
+    rules: dict[str, str] = {}
+    lib: dict[str, str] = {}
+    tests: dict[str, str] = {}
+    for path in sorted(path for part in ("rules", "lib") for path in (folder / part).rglob("*") if not path.is_dir()):
+        name = path.relative_to(folder)
+        if any(part.startswith(".") for part in name.parts) or path.suffix not in (".rego", *_DATA):
+            continue
+        problem = _misplaced(name)
+        if problem:
+            problems.add(str(name), None, problem)
+            continue
+        kind = tests if path.name.endswith("_test.rego") else rules if name.parts[0] == "rules" else lib
+        kind[str(name)] = _text(path, str(name), problems)
+    if not rules:
+        problems.add(str(folder), None, "holds no rules; an empty folder is taken for a write in progress, not for a wish")
+    problems.refuse()
+    return Files(rules, lib, tests)
+
+
+def _misplaced(name: Path) -> str | None:
+    """Why a file has no place where it lies; None where it has one."""
+    if name.suffix in _DATA:
+        return "data files do not travel with rules; write the value as a named constant in the rule"
+    if name.parts[0] == "lib":
+        return None
+    if len(name.parts) != 3:
+        return "a rule has a folder of its own, and folders of rules do not nest: rules/<name>/<name>.rego"
+    rule = name.parts[1]
+    if not _NAME.match(rule):
+        return f"{rule!r} is no rule name; use small letters, digits and _"
+    if name.stem != rule and not name.stem.endswith("_test"):
+        return f"a rule is one file, {rule}.rego; move shared functions to lib/"
+    return None
+
+
+def _text(path: Path, name: str, problems: Problems) -> str:
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        problems.add(name, None, f"cannot be read: {error}")
+        return ""
+
+
+def read_rule(file: str, tree: Mapping[str, Any], problems: Problems) -> Rule | None:
+    """The rule in `file` from its syntax tree, or None with the reasons noted in `problems`."""
+    name = Path(file).parent.name
+    _check_package(file, tree, ["sluice", "rules", name], problems, exact=True)
+    _check_references(file, tree, ["sluice", "rules", name], problems)
+    outputs = _outputs(file, tree, problems)
+    if not outputs:
+        problems.add(file, None, f"answers nothing; a rule defines at least one of {', '.join(OUTPUTS)}")
+    notes = next((each for each in tree.get("annotations", ()) if each.get("scope") == "package"), None)
+    if notes is None:
+        problems.add(file, 1, "has no METADATA above its package; `sluice policy new` writes it")
+        return None
+    return _described(name, file, notes, outputs, problems)
+
+
+def check_lib(file: str, tree: Mapping[str, Any], problems: Problems) -> None:
+    """Note what a helper file may not do: live elsewhere, or read the question by itself."""
+    _check_package(file, tree, ["sluice", "lib"], problems, exact=False)
+    _check_references(file, tree, ["sluice", "lib"], problems)
+    for reference in _references(tree):
+        if reference[0].get("value") == "input":
+            problems.add(file, _line(reference[0]), "functions in lib/ take what they need as arguments; only rules read input")
+
+
+def _described(name: str, file: str, notes: Mapping[str, Any], outputs: Mapping[str, int], problems: Problems) -> Rule:
+    custom = notes.get("custom") or {}
+    line = _line(notes)
+    for key in ("title", "description"):
+        if not notes.get(key):
+            problems.add(file, line, f"METADATA lacks {key}")
+    reads = custom.get("reads")
+    if not isinstance(reads, list) or not reads or not set(map(str, reads)) <= set(SECTIONS):
+        problems.add(file, line, f"METADATA custom.reads must list sections: {', '.join(SECTIONS)}")
+        reads = []
+    shadow = custom.get("shadow", False)
+    if type(shadow) is not bool:
+        problems.add(file, line, "METADATA custom.shadow must be true or false")
+    when = tuple(str(custom.get("when", "")).split(".")) if custom.get("when") else ()
+    if when and (when[0] not in SECTIONS or len(when) < 2):
+        problems.add(file, line, "METADATA custom.when must be a path in the question, for example model.sensitive")
+    return Rule(
+        name=name,
+        title=str(notes.get("title", "")),
+        description=str(notes.get("description", "")).strip(),
+        row=str(custom.get("row", "")),
+        reads=tuple(section for section in SECTIONS if section in reads),
+        when=when,
+        shadow=bool(shadow),
+        optional=frozenset(map(str, custom.get("optional") or ())),
+        outputs=tuple(output for output in OUTPUTS if output in outputs),
+        file=file,
+        lines=outputs,
+    )
+
+
+def _outputs(file: str, tree: Mapping[str, Any], problems: Problems) -> dict[str, int]:
+    """Line of the first definition of each output; whatever is no set is a problem, since Rego would drop it in silence."""
+    lines: dict[str, int] = {}
+    for rule in tree.get("rules", ()):
+        head = rule["head"]
+        name, line = str(head["ref"][0]["value"]), _line(rule)
+        if name.startswith("test_"):
+            problems.add(file, line, f"{name} is a test; move it to a file that ends in _test.rego")
+        if name not in OUTPUTS:
+            continue
+        if "key" not in head or "value" in head or len(head["ref"]) > 1:
+            problems.add(file, line, f"{name} must be a set: write `{name} contains …`")
+        lines.setdefault(name, line or 1)
+    return lines
+
+
+def _check_package(file: str, tree: Mapping[str, Any], wanted: list[str], problems: Problems, *, exact: bool) -> None:
+    path = [str(part["value"]) for part in tree["package"]["path"][1:]]
+    if path != wanted if exact else path[: len(wanted)] != wanted:
+        problems.add(file, _line(tree["package"]), f"package {'.'.join(path)} must be {'.'.join(wanted)}{'' if exact else '…'}")
+
+
+def _check_references(file: str, tree: Mapping[str, Any], own: list[str], problems: Problems) -> None:
+    for reference in _references(tree):
+        if reference[0].get("value") != "data":
+            continue
+        path = [str(part.get("value")) for part in reference[1:]]
+        if path[:2] != ["sluice", "lib"] and path[: len(own)] != own:
+            problems.add(file, _line(reference[0]), f"data.{'.'.join(path)} is outside of the rule; only data.sluice.lib is shared")
+
+
+def _references(tree: Any) -> Iterator[list[Mapping[str, Any]]]:
+    """Every reference in a syntax tree, but for the package's own name."""
+    if isinstance(tree, dict):
+        if tree.get("type") == "ref" and tree["value"][0].get("type") == "var":
+            yield tree["value"]
+        for key, branch in tree.items():
+            if key not in ("package", "annotations", "comments"):
+                yield from _references(branch)
+    elif isinstance(tree, list):
+        for branch in tree:
+            yield from _references(branch)
+
+
+def _line(node: Mapping[str, Any]) -> int | None:
+    line = (node.get("location") or {}).get("row")
+    return int(line) if line else None

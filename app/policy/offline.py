@@ -1,0 +1,105 @@
+"""Asking rules without a running OPA: a private copy of their texts, and the opa program beside it."""
+
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from app.policy.bundle import Group
+from app.policy.folder import Problems
+from app.policy.program import Program, Ran
+
+_CAPABILITIES = "capabilities.json"
+_EVAL_TIMEOUT = "2s"
+"""All examples together take milliseconds; a rule that is not done by then does not end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """A private folder with texts in it, where the opa program runs under restricted capabilities."""
+
+    folder: Path
+    program: Program
+    removed: frozenset[str]
+    """Builtins that rules may not call: those that OPA marks nondeterministic."""
+
+    capabilities = f"--capabilities={_CAPABILITIES}"
+
+    async def run(self, *arguments: str, stdin: bytes = b"") -> Ran:
+        """One run of the program in the folder."""
+        return await self.program.run(*arguments, stdin=stdin)
+
+    def write(self, texts: Mapping[str, str]) -> None:
+        """Put texts into the folder by relative path."""
+        for name, text in texts.items():
+            path = self.folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, "utf-8")
+
+
+@asynccontextmanager
+async def workspace(binary: Path, texts: Mapping[str, str]) -> AsyncIterator[Workspace]:
+    """A workspace that holds `texts`, removed afterwards."""
+    with tempfile.TemporaryDirectory(prefix="sluice-policy-") as name:
+        folder = Path(name)
+        program = Program(binary, folder)
+        capabilities = (await program.run("capabilities", "--current")).json()
+        removed = frozenset(builtin["name"] for builtin in capabilities["builtins"] if builtin.get("nondeterministic"))
+        kept = [builtin for builtin in capabilities["builtins"] if builtin["name"] not in removed]
+        work = Workspace(folder, program, removed)
+        work.write({**texts, _CAPABILITIES: orjson.dumps({**capabilities, "builtins": kept, "allow_net": []}).decode()})
+        yield work
+
+
+async def evaluate(
+    work: Workspace, modules: Mapping[str, str], groups: tuple[Group, ...], questions: Mapping[str, Mapping[str, Any]], problems: Problems
+) -> dict[str, Any]:
+    """Each group's answers by question name: {group: {name: {rule: {output: [elements]}}}}; empty with `problems` noted."""
+    asked = {
+        group.name: {name: restrict(question, group) for name, question in questions.items() if applies(question, group)}
+        for group in groups
+    }
+    ran = await work.run(
+        "eval",
+        "--format=json",
+        f"--timeout={_EVAL_TIMEOUT}",
+        work.capabilities,
+        "--stdin-input",
+        *(f"--data={name}" for name in modules),
+        "data.sluice.entry.answer",
+        stdin=orjson.dumps(asked),
+    )
+    document = ran.json()
+    if "errors" in document:
+        note(document["errors"], problems, otherwise="the rules", removed=work.removed)
+        return {}
+    answers: dict[str, Any] = document["result"][0]["expressions"][0]["value"]
+    return answers
+
+
+def restrict(question: Mapping[str, Any], group: Group) -> dict[str, Any]:
+    """What the group is shown of a question: the sections it declares."""
+    return {section: question[section] for section in group.reads if section in question}
+
+
+def applies(question: Mapping[str, Any], group: Group) -> bool:
+    """Whether the path of the group's `when` exists in the question."""
+    for step in group.when:
+        if not isinstance(question, Mapping) or step not in question:
+            return False
+        question = question[step]
+    return True
+
+
+def note(errors: Any, problems: Problems, *, otherwise: str, removed: frozenset[str] = frozenset()) -> None:
+    """Note OPA's own errors at their places."""
+    for error in errors:
+        place = error.get("location") or {}
+        message = str(error.get("message", error.get("code", "failed")))
+        if message.removeprefix("undefined function ") in removed:
+            message += ": rules may not look outside of the question, since the same question must give the same answer"
+        problems.add(place.get("file") or otherwise, place.get("row"), message)

@@ -1,0 +1,83 @@
+"""Running the opa program: finding it, and one short run with bounded time.
+
+When down: a program that is absent or does not end is a PolicyRefused or ConfigError with its remedy; no policy changes.
+"""
+
+import asyncio
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from app.errors import ConfigError, PolicyRefused
+
+RUN_TIMEOUT_S = 20.0
+"""No check of a policy folder takes a tenth of it; what takes longer is stuck."""
+
+_AT_ONCE = 4
+"""Programs at once: each is one short CPU-bound run, so more only makes all of them slower."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How one run ended."""
+
+    exit_code: int
+    stdout: bytes
+    stderr: str
+
+    def json(self) -> Any:
+        """The JSON document on stdout. Raises PolicyRefused with what the program said instead."""
+        try:
+            return orjson.loads(self.stdout)
+        except orjson.JSONDecodeError:
+            raise PolicyRefused(f"opa gave no JSON: {self.stderr.strip() or f'exit code {self.exit_code}'}") from None
+
+
+def find_opa(binary: str = "") -> Path:
+    """The opa program: `binary` where it is set, else .tools/opa of this checkout, else the one on PATH. Raises ConfigError."""
+    if binary:
+        if not os.access(binary, os.X_OK):
+            raise ConfigError(f"opa.binary: {binary} is not a program", hint="Name an executable opa 1.0 or newer, or leave it empty.")
+        return Path(binary).absolute()
+    local = Path(__file__).parents[2] / ".tools" / "opa"
+    found = str(local) if os.access(local, os.X_OK) else shutil.which("opa")
+    if not found:
+        raise ConfigError("no opa program in .tools/ or on PATH", hint="Run `make setup`, or set opa.binary.")
+    return Path(found)
+
+
+class Program:
+    """The opa program, run in one folder, a few at a time."""
+
+    def __init__(self, binary: Path, folder: Path) -> None:
+        self._binary = binary
+        self._folder = folder
+        self._at_once = asyncio.Semaphore(_AT_ONCE)
+
+    async def run(self, *arguments: str, stdin: bytes = b"") -> Ran:
+        """One run. Raises ConfigError when it cannot start and PolicyRefused when it does not end."""
+        async with self._at_once:
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    self._binary,
+                    *arguments,
+                    cwd=self._folder,
+                    stdin=asyncio.subprocess.PIPE,
+                    stdout=asyncio.subprocess.PIPE,
+                    stderr=asyncio.subprocess.PIPE,
+                )
+            except OSError as error:
+                raise ConfigError(f"{self._binary} cannot be run: {error}", hint="Run `sluice doctor`.") from None
+            try:
+                stdout, stderr = await asyncio.wait_for(process.communicate(stdin), RUN_TIMEOUT_S)
+            except TimeoutError:
+                raise PolicyRefused(f"opa {arguments[0]} did not end within {RUN_TIMEOUT_S:g} s") from None
+            finally:
+                if process.returncode is None:
+                    process.kill()
+                    await process.wait()
+        return Ran(process.returncode or 0, stdout, stderr.decode(errors="replace"))

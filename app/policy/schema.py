@@ -1,0 +1,101 @@
+"""The question as JSON Schema: what policy authors write against. rego/schemas/ is generated from here.
+
+A group of rules is checked against the sections that it declares and no others, so a rule cannot read what its memo key
+leaves out. No nullables: missing is absent (in Rego `null < 0.8` is true).
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from app.policy.question import SECTIONS
+
+_TEXT = {"type": "string"}
+_NUMBER = {"type": "number"}
+_COUNT = {"type": "integer"}
+_FLAG = {"type": "boolean"}
+_TEXTS = {"type": "array", "items": _TEXT}
+_NUMBER_BY_MODEL = {"type": "object", "additionalProperties": _NUMBER}
+
+
+def _object(**properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+SECTION_SCHEMAS: dict[str, dict[str, Any]] = {
+    "tenant": _object(
+        id=_TEXT,
+        zone=_TEXT,
+        sla_class=_TEXT,
+        region=_TEXT,
+        qps=_NUMBER,
+        tpm=_NUMBER,
+        concurrency=_NUMBER,
+        rate_factors=_NUMBER_BY_MODEL,
+        costs=_NUMBER_BY_MODEL,
+        version=_COUNT,
+    ),
+    "model": _object(
+        id=_TEXT,
+        cost=_NUMBER,
+        cached_weight=_NUMBER,
+        layers=_COUNT,
+        kv_heads=_COUNT,
+        head_dim=_COUNT,
+        kv_bytes=_NUMBER,
+        preallocates=_FLAG,
+        signals=_TEXTS,
+        sensitive=_object(
+            actions=_TEXTS,
+            roles=_TEXTS,
+            purposes=_TEXTS,
+            regions=_TEXTS,
+            hours=_object(**{"from": _COUNT, "to": _COUNT}),
+            clearance=_COUNT,
+            mask=_TEXTS,
+            approval=_FLAG,
+            retention_days=_COUNT,
+        ),
+    ),
+    "readings": _object(
+        live=_COUNT,
+        known=_COUNT,
+        kv_max=_NUMBER,
+        kv_mean=_NUMBER,
+        waiting=_NUMBER,
+        running=_NUMBER,
+        free_tokens=_NUMBER,
+        iteration_ms=_NUMBER,
+    ),
+    "subject": _object(roles=_TEXTS, attributes={"type": "object"}, approval={"type": "object"}),
+    "request": _object(action=_TEXT, priority=_TEXT, purpose=_TEXT, stream=_FLAG),
+    "time": _object(minute=_COUNT, hour=_COUNT, weekday=_COUNT),
+}
+
+
+def question_schema(sections: Iterable[str] = SECTIONS) -> dict[str, Any]:
+    """The schema of a question that holds only `sections`."""
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        **_object(**{section: SECTION_SCHEMAS[section] for section in SECTIONS if section in set(sections)}),
+    }
+
+
+def schema_files() -> dict[str, str]:
+    """Name and text of each generated file: the whole question, and one file per section for METADATA to name."""
+    schemas = {"question": question_schema(), **SECTION_SCHEMAS}
+    return {f"{name}.json": json.dumps(schema, indent=2) + "\n" for name, schema in schemas.items()}
+
+
+def drifted(folder: Path) -> list[str]:
+    """Names of generated files that are absent from `folder` or differ from what Python says now."""
+    files = schema_files()
+    return [name for name, text in files.items() if not (folder / name).is_file() or (folder / name).read_text("utf-8") != text]
+
+
+def write_schemas(folder: Path) -> None:
+    """Write all generated files into `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in schema_files().items():
+        (folder / name).write_text(text, "utf-8")
