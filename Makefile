@@ -1,0 +1,67 @@
+# Two commands matter: `make run` and `make test`. `make` alone lists them all.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help run setup setup-dev test format lint types imports dependencies policies tests bench clean
+
+BIN := .venv/bin
+OPA := .tools/opa
+REGO := $(wildcard rego/rules rego/lib rego/nodes rego/approvals)
+# Percent of the lines of all rules that their tests reach.
+COVERAGE := 95
+
+help: ## List these commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s%s\n", $$1, $$2 }' Makefile
+
+run: setup ## Start Sluice with everything it needs, for trying: database, OPA, two stand-in engines
+	@exec $(BIN)/sluice serve --demo
+
+setup: .venv/requirements.txt.done $(OPA) ## Install what running needs: .venv and OPA
+
+setup-dev: .venv/requirements-dev.txt.done $(OPA) ## Install what testing needs, too
+
+test: format lint types imports dependencies policies tests ## Check everything; nothing else decides whether a change is good
+
+format: setup-dev ## Is the code formatted? (`.venv/bin/ruff format` does it)
+	@echo '==> format' && $(BIN)/ruff format --check .
+
+lint: setup-dev ## House rules that a linter can hold
+	@echo '==> lint' && $(BIN)/ruff check .
+
+types: setup-dev ## mypy, strict
+	@echo '==> types' && $(BIN)/mypy
+
+imports: setup-dev ## The arrows between rooms point down only
+	@echo '==> imports' && $(BIN)/lint-imports --no-cache
+
+dependencies: setup-dev ## Every dependency is declared and used
+	@echo '==> dependencies' && $(BIN)/deptry .
+
+policies: $(OPA) ## Rules: format, strict check against the schemas, tests, coverage
+	@echo '==> policies'
+	@$(OPA) fmt --fail --list $(REGO)
+	@$(OPA) check --strict --schema rego/schemas $(REGO)
+	@$(OPA) test $(REGO)
+	@$(OPA) test --coverage --threshold $(COVERAGE) $(REGO) > /dev/null
+
+tests: setup-dev ## pytest: unit, integration on real OPA and PostgreSQL, faults
+	@echo '==> tests' && $(BIN)/pytest
+
+bench: setup-dev ## Measure the budgets beside OPA alone and a bare route
+	@$(BIN)/python -m bench
+
+clean: ## Remove what set-up and tests made; var/ (data and keys) stays
+	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find app tests bench migrations -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Scripts in .venv hold absolute paths: a checkout that was moved needs a new one.
+MOVED := $(if $(filter $(CURDIR),$(shell cat .venv/made-in 2>/dev/null)),,FORCE)
+
+.venv/%.done: % pyproject.toml setup/python.sh $(MOVED)
+	@setup/python.sh $*
+
+$(OPA): setup/opa.sh
+	@setup/opa.sh
+
+FORCE:
