@@ -1,0 +1,66 @@
+"""One transaction against PostgreSQL that ends in time, whatever the server does.
+
+When down: DatabaseDown within the time-out, counted. A server that stops answering in the middle of a commit leaves the
+outcome open; callers make their statements safe to repeat (versions, ids), so the same call again tells.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as NoConnection
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from app.database import DatabaseDown
+from app.observability.metrics import Metrics
+
+DEFAULT_TIMEOUT_MS = 2000  # a change of a quota takes 10 ms; an operator waits two seconds without wondering
+
+T = TypeVar("T")
+
+
+class Transactions:
+    """Runs units of work on one engine, each in a transaction of its own, bounded in time as a whole."""
+
+    def __init__(self, engine: AsyncEngine, metrics: Metrics, *, call: str, timeout_ms: int = DEFAULT_TIMEOUT_MS) -> None:
+        self._engine = engine
+        self._metrics = metrics
+        self._call = call
+        self._timeout_s = timeout_ms / 1000
+        self._running: set[asyncio.Task[object]] = set()
+
+    async def run(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
+        """The result of `work`, committed. Raises what `work` raises (rolled back), or DatabaseDown on an outage.
+
+        The work is a task of its own: a caller who vanishes leaves no half-done change, and a server that hangs holds no
+        caller, since even rolling back would wait for it.
+        """
+        task = asyncio.create_task(self._transact(work))
+        self._running.add(task)
+        task.add_done_callback(self._forget)
+        await asyncio.wait({task}, timeout=self._timeout_s)
+        if not task.done():
+            task.cancel()
+            raise self._down("no answer in time")
+        try:
+            return task.result()
+        except (OperationalError, InterfaceError, NoConnection, OSError) as error:
+            raise self._down(type(error).__name__) from error
+        except DBAPIError as error:
+            if error.connection_invalidated:
+                raise self._down("the connection was lost") from error
+            raise
+
+    async def _transact(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
+        async with self._engine.begin() as connection:
+            return await work(connection)
+
+    def _forget(self, task: asyncio.Task[object]) -> None:
+        self._running.discard(task)
+        if not task.cancelled():
+            task.exception()  # read, so that an abandoned task's late error is not reported as never retrieved
+
+    def _down(self, what: str) -> DatabaseDown:
+        self._metrics.dependency_errors.labels("postgres", self._call).inc()
+        return DatabaseDown(f"PostgreSQL: {what}")
