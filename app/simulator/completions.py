@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
@@ -93,9 +94,8 @@ def build_app(engine: Engine) -> ASGIApp:
     async def health(_: Request) -> Response:
         return PlainTextResponse("")
 
-    async def metrics(request: Request) -> Response:
-        body, content_type = engine.page.render(request.headers.get("accept", ""))
-        return Response(body, headers={"content-type": content_type})
+    async def metrics(_: Request) -> Response:
+        return Response(engine.page.render(), headers={"content-type": CONTENT_TYPE_PLAIN_0_0_4})
 
     async def faults(request: Request) -> Response:
         engine.set_fault(Fault.of(_object(await request.body())))

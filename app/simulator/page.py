@@ -4,8 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.exposition import choose_encoder
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 Names = Literal["v1", "v0"]
 
@@ -52,14 +51,13 @@ class Page:
         """Count one request that ended: stop, length, abort or error."""
         self._success.labels(**self._labels, finished_reason=reason).inc()
 
-    def render(self, accept: str) -> tuple[bytes, str]:
-        """The page and its content type: OpenMetrics where `accept` asks for it, else text 0.0.4."""
+    def render(self) -> bytes:
+        """The page as text 0.0.4."""
         now = self._read_gauges()
         self._kv.set(now.kv_ratio)
         self._waiting.set(now.waiting)
         self._running.set(now.running)
-        encode, content_type = choose_encoder(accept)
-        return encode(self._registry), content_type
+        return generate_latest(self._registry)
 
     def _gauge(self, name: str, text: str) -> Gauge:
         return Gauge(name, text, list(self._labels), registry=self._registry).labels(**self._labels)

@@ -29,6 +29,8 @@ class Node:
     """One engine: its readings by model id, how old they are, and why it is not fresh when it is not."""
 
     name: str
+    models: tuple[str, ...] = ()
+    """Ids of the models it is configured to serve, whatever its page tells."""
     readings: Mapping[str, Reading] = field(default_factory=dict)
     age_ms: float | None = None
     """Age of the newest good page when the snapshot was taken; None: none yet."""

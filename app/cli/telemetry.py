@@ -1,0 +1,27 @@
+"""`sluice telemetry`: the process that polls the engines, for one serve or shared by several."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="Poll the engines and answer snapshots.")
+
+
+@app.callback(invoke_without_command=True)
+def telemetry(
+    config: Annotated[Path, typer.Option(help="settings file with engines and models")],
+    listen: Annotated[str, typer.Option(help="unix:/path or HOST:PORT")] = "127.0.0.1:8081",
+) -> None:
+    """Poll every engine of the configuration file. SLUICE_TELEMETRY_TOKEN, where set, is the token that readers must send."""
+    import os
+
+    from app.clock import SystemClock
+    from app.observability.logs import configure_logs
+    from app.observability.metrics import Metrics
+    from app.settings import load_settings
+    from app.telemetry.server import run
+
+    settings = load_settings(config)
+    configure_logs(settings.log_level, settings.log_format, "telemetry")
+    run(config, listen, clock=SystemClock(), metrics=Metrics(), token=os.environ.get("SLUICE_TELEMETRY_TOKEN") or None)

@@ -1,0 +1,71 @@
+"""What to poll, from sluice.yaml and models.yaml, and again whenever one of the files changes.
+
+When down: a file that is gone, half written or wrong changes nothing; the last good one stays in force.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+from watchfiles import awatch
+
+from app.catalog.models import ModelSpec, load_models
+from app.errors import ConfigError
+from app.observability.metrics import Metrics
+from app.settings import EngineSettings, Settings, load_settings
+
+DEBOUNCE_MS = 50
+"""Changes this close together are one: editors and config maps write several files for one save."""
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """The engines to poll, and the specs of the models they serve."""
+
+    engines: tuple[EngineSettings, ...]
+    specs: Mapping[str, ModelSpec]
+    settings: Settings
+
+
+def load(file: Path) -> Configuration:
+    """The configuration in `file`. Raises ConfigError: a model that an engine serves but models.yaml lacks is one, too."""
+    settings = load_settings(file)
+    specs = load_models(models_file(file, settings))
+    for engine in settings.engines:
+        for model in engine.models:
+            if model not in specs:
+                raise ConfigError(f"engines: {engine.name} serves {model!r}, which {settings.models} does not list")
+    return Configuration(tuple(settings.engines), specs, settings)
+
+
+def models_file(file: Path, settings: Settings) -> Path:
+    """models.yaml; a relative path is relative to the settings file."""
+    return file.parent / settings.models
+
+
+async def changes(file: Path, current: Configuration, metrics: Metrics) -> AsyncIterator[Configuration]:
+    """Each new configuration that is good and differs from the one in force."""
+    folders = {file.parent.resolve(), models_file(file, current.settings).parent.resolve()}
+    async for _ in awatch(*folders, recursive=False, debounce=DEBOUNCE_MS, step=DEBOUNCE_MS):
+        try:
+            new = await asyncio.to_thread(_reload, file, current)
+        except ConfigError as error:
+            metrics.config_loads.labels(file.name, "refused").inc()
+            log.warning("config.refused", problem=error.message, hint=error.advice)
+            continue
+        if (new.engines, new.specs) != (current.engines, current.specs):
+            metrics.config_loads.labels(file.name, "ok").inc()
+            log.info("config.changed", engines=[engine.name for engine in new.engines])
+            current = new
+            yield new
+
+
+def _reload(file: Path, current: Configuration) -> Configuration:
+    new = load(file)
+    if current.engines and not new.engines:
+        raise ConfigError(f"{file}: all engines are gone; taken for a write in progress, restart to run without any")
+    return new

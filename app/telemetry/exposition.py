@@ -1,0 +1,155 @@
+"""Prometheus text 0.0.4 and OpenMetrics 1.0, read fast: a line that was on an earlier page is not parsed again.
+
+A page is read whole or not at all: where a line makes no sense, PageBroken is raised and no sample of it is used.
+Spaces, tabs, a trailing comma, CRLF and a missing last newline are read in 0.0.4, because exporters write them.
+OpenMetrics is held to its rules by prometheus_client's own parser whenever a page shows a series or comment not seen before.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from app.errors import SluiceError
+
+KEEP_PAGES = 4
+"""Lines remembered, in pages: values that come back (0.0, a full bucket) are common, all values ever seen are not wanted."""
+MOST_SERIES = 100_000
+"""Series remembered. An engine has some hundreds; one that invents labels for ever must not fill our memory."""
+
+_LABEL = rb'[ \t]*+[a-zA-Z_][a-zA-Z0-9_]*+[ \t]*+=[ \t]*+"(?:[^"\\]|\\.)*+"[ \t]*+'
+_SAMPLE = re.compile(
+    rb"[ \t]*+(?P<series>(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]*+)"
+    rb"(?:[ \t]*+\{(?P<labels>(?:" + _LABEL + rb"(?:," + _LABEL + rb")*+,?+)?+[ \t]*+)\})?+)"
+    rb"[ \t]++(?P<value>[^ \t#]++)(?:[ \t]++[-+.0-9eE]++)?+[ \t]*+(?:\#[ \t]*+\{.*)?+",
+    re.DOTALL,
+)
+_PAIR = re.compile(rb'([a-zA-Z_][a-zA-Z0-9_]*+)[ \t]*+=[ \t]*+"((?:[^"\\]|\\.)*+)"', re.DOTALL)
+_ESCAPE = re.compile(r'\\([\\"n])')
+
+
+class PageBroken(SluiceError):
+    """A page that is not a metrics page, or is cut or malformed; nothing of it was read."""
+
+    code = "page_broken"
+    hint = "Open the engine's /metrics: it must answer Prometheus text 0.0.4 or OpenMetrics 1.0, whole."
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Series:
+    """One wanted series. The same name and labels are the same object for the life of an Exposition."""
+
+    name: str
+    labels: Mapping[str, str]
+
+
+UNWANTED = Series("", {})
+"""Stands for every series that nobody asked for; its values must be numbers all the same."""
+Sample = tuple[Series, float] | tuple[()]
+NOTHING: Sample = ()
+"""A line that carries no wanted sample."""
+
+
+class Exposition:
+    """Reads the pages of one engine. Only samples whose name is wanted are kept; every line must make sense."""
+
+    def __init__(self, wanted: frozenset[str]) -> None:
+        self._wanted = {name.encode() for name in wanted}
+        self._lines: dict[bytes, Sample] = {}
+        self._parts: dict[bytes, Series] = {}
+        self._series: dict[tuple[str, frozenset[tuple[str, str]]], Series] = {}
+        self._shapes_seen = 0
+        self._checked = (-1, 0)
+
+    def read(self, body: bytes, content_type: str) -> dict[Series, float]:
+        """The wanted samples; of a series that stands twice (with time stamps), the last. Raises PageBroken."""
+        openmetrics = _is_openmetrics(content_type)
+        if b"\r" in body:
+            body = body.replace(b"\r\n", b"\n")
+        lines = body.split(b"\n")
+        samples = list(map(self._lines.get, lines))
+        if None in samples:
+            self._parse(lines, samples)
+        if openmetrics:
+            self._check(body, len(lines))
+        self._forget(lines)
+        return dict(sample for sample in samples if sample)
+
+    def _parse(self, lines: list[bytes], samples: list[Sample | None]) -> None:
+        """Fill in the samples of lines not seen before. Their series mostly are: then only the value is new."""
+        for index, sample in enumerate(samples):
+            if sample is None:
+                line = lines[index]
+                part, _, value = line.rpartition(b" ")
+                series = self._parts.get(part)
+                if series is None:
+                    samples[index] = self._lines[line] = self._learn(line)
+                else:
+                    number = _number(value)
+                    samples[index] = self._lines[line] = NOTHING if series is UNWANTED else (series, number)
+
+    def _learn(self, line: bytes) -> Sample:
+        """The sample of a line that no shortcut knows; remembers its series part."""
+        if not line.strip() or line.lstrip().startswith(b"#"):
+            self._shapes_seen += 1
+            return NOTHING
+        match = _SAMPLE.fullmatch(line)
+        if match is None:
+            raise PageBroken(f"not a sample line: {line[:60]!r}")
+        part, number = match["series"], _number(match["value"])
+        if part not in self._parts:
+            self._shapes_seen += 1
+            wanted = match["name"] in self._wanted
+            self._parts[part] = self._intern(match["name"], match["labels"] or b"") if wanted else UNWANTED
+        series = self._parts[part]
+        return NOTHING if series is UNWANTED else (series, number)
+
+    def _intern(self, name: bytes, labels: bytes) -> Series:
+        try:
+            pairs = {label.decode(): _unescape(value.decode()) for label, value in _PAIR.findall(labels)}
+        except UnicodeDecodeError:
+            raise PageBroken(f"a label of {name.decode()} is not UTF-8") from None
+        key = (name.decode(), frozenset(pairs.items()))
+        return self._series.setdefault(key, Series(key[0], pairs))
+
+    def _check(self, body: bytes, line_count: int) -> None:
+        """OpenMetrics' own rules, in full only where the page has a shape that was not checked yet."""
+        if not body.endswith((b"# EOF\n", b"# EOF")):
+            raise PageBroken("the page does not end with # EOF: it was cut")
+        shape = (self._shapes_seen, line_count)
+        if shape == self._checked:
+            return
+        try:
+            for _ in text_string_to_metric_families(body.decode()):  # type: ignore[no-untyped-call]
+                pass
+        except ValueError as error:
+            raise PageBroken(f"not OpenMetrics: {str(error)[:120]}") from None
+        self._checked = shape
+
+    def _forget(self, lines: list[bytes]) -> None:
+        if len(self._lines) > KEEP_PAGES * len(lines):
+            self._lines = {line: self._lines[line] for line in lines}
+        if len(self._parts) > MOST_SERIES:
+            self._parts.clear()
+            self._series.clear()
+            self._lines.clear()
+
+
+def _is_openmetrics(content_type: str) -> bool:
+    """Whether the type is OpenMetrics; False for text (no type at all is taken for text). Raises PageBroken for any other."""
+    kind = content_type.partition(";")[0].strip().lower()
+    if kind not in ("", "text/plain", "application/openmetrics-text"):
+        raise PageBroken(f"content type {kind[:60]!r} is not a metrics page")
+    return kind == "application/openmetrics-text"
+
+
+def _number(text: bytes) -> float:
+    try:
+        return float(text if b"_" not in text else b"")  # Python alone reads 1_000
+    except ValueError:
+        raise PageBroken(f"not a number: {text[:40]!r}") from None
+
+
+def _unescape(text: str) -> str:
+    return _ESCAPE.sub(lambda match: "\n" if match[1] == "n" else match[1], text) if "\\" in text else text

@@ -1,0 +1,115 @@
+"""How serve follows the telemetry process: long polls of its snapshot, and a timer that lets silent nodes grow old.
+
+When down: the ages of the last snapshot go on growing, so every node becomes stale after `stale_ms` and leaves the view.
+"""
+
+import asyncio
+import math
+from collections.abc import Callable, Mapping
+
+import aiohttp
+import structlog
+
+from app.catalog.models import ModelSpec
+from app.clock import Clock
+from app.errors import DependencyDown
+from app.telemetry.snapshot import Snapshot
+from app.telemetry.view import View, aged, build_view, next_expiry_ms
+from app.telemetry.wire import decode
+
+WAIT_MS = 400
+"""How long one poll asks to wait: under the 500 that the server grants, so the answer is always a fresh one."""
+ANSWER_MS = 500
+"""What the process may need on top of the wait before it counts as silent."""
+RETRY_MS = 50
+"""Pause after a failed poll: a telemetry process that comes back is seen at once, one that is gone costs 20 tries a second."""
+TICK_MS = 25
+"""How often ages are looked at between answers; a node leaves at most this much after it became stale."""
+
+OnView = Callable[[View], None]
+Models = Callable[[], Mapping[str, ModelSpec]]
+
+log = structlog.get_logger()
+
+
+class Follower:
+    """Turns snapshots and the passing of time into views. No I/O."""
+
+    def __init__(self, on_view: OnView, *, models: Models, stale_ms: float, clock: Clock) -> None:
+        self._on_view = on_view
+        self._models = models
+        self._stale_ms = stale_ms
+        self._clock = clock
+        self._snapshot = Snapshot(generation=0)
+        self._received_ms = clock.monotonic_ms()
+        self._expires_ms = math.inf
+        self._specs: Mapping[str, ModelSpec] = {}
+        self.view = View()
+
+    @property
+    def generation(self) -> int:
+        """The generation to ask the telemetry process to go beyond."""
+        return self._snapshot.generation
+
+    def receive(self, snapshot: Snapshot) -> None:
+        """Take a snapshot whose ages are true now, and publish its view."""
+        self._snapshot = snapshot
+        self._received_ms = self._clock.monotonic_ms()
+        self._publish()
+
+    def tick(self) -> None:
+        """Publish a view where a node became stale, or the models changed, since the last one."""
+        if self._clock.monotonic_ms() >= self._expires_ms or self._models() != self._specs:
+            self._publish()
+
+    def _publish(self) -> None:
+        now_ms = self._clock.monotonic_ms()
+        snapshot = aged(self._snapshot, now_ms - self._received_ms)
+        self._specs = self._models()
+        self._expires_ms = now_ms + next_expiry_ms(snapshot, self._stale_ms)
+        self.view = build_view(snapshot, self._specs, stale_ms=self._stale_ms, taken_ms=now_ms, before=self.view)
+        self._on_view(self.view)
+
+
+async def follow(target: str, on_view: OnView, *, models: Models, stale_ms: float, clock: Clock, token: str | None = None) -> None:
+    """Follow the telemetry process at `target` (unix:/path or http://host:port) until cancelled.
+
+    `on_view` is called with every answer and whenever a node becomes stale; equal generations have equal content.
+    """
+    follower = Follower(on_view, models=models, stale_ms=stale_ms, clock=clock)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(_poll(target, follower, token))
+        tasks.create_task(_watch_time(follower))
+
+
+async def _watch_time(follower: Follower) -> None:
+    while True:
+        follower.tick()
+        await asyncio.sleep(TICK_MS / 1000)
+
+
+async def _poll(target: str, follower: Follower, token: str | None) -> None:
+    headers = {"authorization": f"Bearer {token}"} if token else {}
+    unix = target.removeprefix("unix:") if target.startswith("unix:") else None
+    connector = aiohttp.UnixConnector(unix) if unix else aiohttp.TCPConnector()
+    timeout = aiohttp.ClientTimeout(total=(WAIT_MS + ANSWER_MS) / 1000)
+    answering = True
+    async with aiohttp.ClientSession(
+        "http://telemetry" if unix else target, connector=connector, timeout=timeout, headers=headers
+    ) as session:
+        while True:
+            try:
+                follower.receive(await _ask(session, follower.generation))
+                answering = True
+            except (aiohttp.ClientError, TimeoutError, DependencyDown) as error:
+                if answering:
+                    log.warning("telemetry.silent", target=target, problem=str(error) or type(error).__name__)
+                answering = False
+                await asyncio.sleep(RETRY_MS / 1000)
+
+
+async def _ask(session: aiohttp.ClientSession, after: int) -> Snapshot:
+    async with session.get("/snapshot", params={"after": after, "wait_ms": WAIT_MS}, allow_redirects=False) as response:
+        if response.status != 200:
+            raise DependencyDown(f"the telemetry process answered {response.status}")
+        return decode(await response.read())

@@ -1,0 +1,196 @@
+"""Polls every configured engine, each in a task of its own, and keeps the newest snapshot of them all.
+
+When down: an engine that answers late, badly or not at all keeps its last good readings, whose age grows, and carries
+the problem; no other engine waits for it. Whoever reads the snapshot drops what is stale.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Protocol
+
+import aiohttp
+import structlog
+
+from app.catalog.models import ModelSpec
+from app.clock import Clock
+from app.observability.metrics import Metrics
+from app.settings import EngineSettings
+from app.telemetry.exposition import PageBroken
+from app.telemetry.scrape import ScrapeFailed, fetch
+from app.telemetry.snapshot import Node, Reading, Snapshot
+from app.telemetry.view import SIGNAL_FIELDS, missing_signal
+from app.telemetry.vllm import VllmPages
+
+PUBLISH_MS = 20
+"""Pages that arrive within this time make one generation: with 100 engines it would otherwise change at every millisecond."""
+
+log = structlog.get_logger()
+
+
+class Pages(Protocol):
+    """Reads the pages of one engine, in order."""
+
+    def read(self, body: bytes, content_type: str) -> Mapping[str, Reading]:
+        """Readings by model id. Raises PageBroken."""
+        ...
+
+
+READERS: Mapping[str, type[Pages]] = {"vllm": VllmPages}
+"""Whose page needs which reader, by EngineSettings.kind."""
+
+
+class Board:
+    """The newest readings of all nodes, and the generation that grows when their content changes."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._nodes: dict[str, Node] = {}
+        self._taken_ms: dict[str, float] = {}
+        self._changed = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
+        self.generation = 1
+
+    def snapshot(self) -> Snapshot:
+        """All nodes with their ages now."""
+        now_ms = self._clock.monotonic_ms()
+        ages = {name: now_ms - taken_ms for name, taken_ms in self._taken_ms.items()}
+        return Snapshot(self.generation, tuple(replace(node, age_ms=ages.get(name)) for name, node in sorted(self._nodes.items())))
+
+    def put(self, node: Node, taken_ms: float | None) -> None:
+        """Take what a scrape said; `taken_ms` None: nothing new was read, so the age goes on growing."""
+        if taken_ms is not None:
+            self._taken_ms[node.name] = taken_ms
+        if self._nodes.get(node.name) != node:
+            self._nodes[node.name] = node
+            self._publish_soon()
+
+    def node(self, name: str) -> Node:
+        """What is known of the node."""
+        return self._nodes[name]
+
+    def remove(self, name: str) -> None:
+        """Forget a node that is no longer configured."""
+        self._nodes.pop(name, None)
+        self._taken_ms.pop(name, None)
+        self._publish_soon()
+
+    async def beyond(self, generation: int, wait_ms: float) -> Snapshot:
+        """The snapshot as soon as its generation is another than `generation`, else the same one after `wait_ms`."""
+        if self.generation == generation:
+            try:
+                async with asyncio.timeout(wait_ms / 1000):
+                    await self._changed.wait()
+            except TimeoutError:
+                pass  # the same content with fresh ages: that, too, is an answer
+        return self.snapshot()
+
+    def _publish_soon(self) -> None:
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(PUBLISH_MS / 1000, self._publish)
+
+    def _publish(self) -> None:
+        self._timer = None
+        self.generation += 1
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+
+class Poller:
+    """One task per engine, all writing on one board. `configure` may be called again at any time; `stop` ends the tasks."""
+
+    def __init__(self, board: Board, session: aiohttp.ClientSession, *, clock: Clock, metrics: Metrics, scrape_timeout_ms: float) -> None:
+        self.board = board
+        self._session = session
+        self._clock = clock
+        self._metrics = metrics
+        self._timeout_ms = scrape_timeout_ms
+        self._engines: dict[str, EngineSettings] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._specs: Mapping[str, ModelSpec] = {}
+
+    async def stop(self) -> None:
+        """End all scrapes."""
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    def configure(self, engines: Iterable[EngineSettings], specs: Mapping[str, ModelSpec]) -> None:
+        """Poll exactly these engines; those that stay as they were are not disturbed."""
+        wanted = {engine.name: engine for engine in engines}
+        self._specs = specs
+        for name in [name for name, engine in self._engines.items() if wanted.get(name) != engine]:
+            self._tasks.pop(name).cancel()
+            if name not in wanted:
+                self.board.remove(name)
+                self._forget_metrics(self._engines[name])
+        for name, engine in wanted.items():
+            if name not in self._tasks:
+                self.board.put(Node(name, models=tuple(engine.models)), None)
+                self._tasks[name] = asyncio.create_task(self._poll(engine), name=f"poll {name}")
+        self._engines = wanted
+
+    async def _poll(self, engine: EngineSettings) -> None:
+        """Scrape for ever, one scrape in flight, the next one `poll_ms` after the start of the last or when that is over."""
+        pages = READERS[engine.kind]()
+        while True:
+            started_ms = self._clock.monotonic_ms()
+            await self._scrape(engine, pages)
+            took_ms = self._clock.monotonic_ms() - started_ms
+            self._metrics.scrape_seconds.observe(took_ms / 1000)
+            await asyncio.sleep(max(0.0, engine.poll_ms - took_ms) / 1000)
+
+    async def _scrape(self, engine: EngineSettings, pages: Pages) -> None:
+        started_ms = self._clock.monotonic_ms()
+        try:
+            raw = await fetch(self._session, engine.url.rstrip("/") + "/metrics", self._timeout_ms)
+            readings = pages.read(raw.body, raw.content_type)
+        except ScrapeFailed as error:
+            self._bad(engine, error.problem, str(error))
+        except PageBroken as error:
+            self._bad(engine, "parse", error.message)
+        except Exception as error:  # noqa: BLE001 - whatever an answer provokes, this engine is asked again
+            self._bad(engine, "parse", repr(error))
+        else:
+            self._good(engine, readings, started_ms)
+
+    def _bad(self, engine: EngineSettings, problem: str, detail: str) -> None:
+        node = self.board.node(engine.name)
+        if node.problem != problem:
+            log.warning("scrape.failed", node=engine.name, problem=problem, detail=detail)
+        self.board.put(replace(node, problem=problem), None)
+        self._metrics.scrapes.labels(engine.name, problem).inc()
+        self._metrics.node_live.labels(engine.name).set(0)
+
+    def _good(self, engine: EngineSettings, readings: Mapping[str, Reading], started_ms: float) -> None:
+        missing = [(model, self._missing(model, readings)) for model in engine.models]
+        problem = next((f"missing:{signal}" for _, signal in missing if signal), None)
+        if problem and self.board.node(engine.name).problem != problem:
+            log.warning("scrape.missing", node=engine.name, problem=problem, models=engine.models, told=sorted(readings))
+        # The age counts from the moment of asking: the engine may have written its page at any time since.
+        self.board.put(Node(engine.name, tuple(engine.models), dict(readings), problem=problem), started_ms)
+        self._metrics.scrapes.labels(engine.name, "missing" if problem else "ok").inc()
+        self._metrics.node_live.labels(engine.name).set(0 if problem else 1)
+        for model in engine.models:
+            self._measure(engine.name, model, readings.get(model, Reading()))
+
+    def _missing(self, model: str, readings: Mapping[str, Reading]) -> str | None:
+        spec = self._specs.get(model)
+        return missing_signal(readings.get(model), spec) if spec else None
+
+    def _measure(self, node: str, model: str, reading: Reading) -> None:
+        label = self._metrics.model(model)
+        for gauge, value in ((self._metrics.node_kv, reading.kv_ratio), (self._metrics.node_waiting, reading.waiting)):
+            if value is None:
+                gauge.remove(node, label)
+            else:
+                gauge.labels(node, label).set(value)
+        for signal, name in SIGNAL_FIELDS.items():
+            if getattr(reading, name) is None:
+                self._metrics.readings_unknown.labels(node, signal).inc()
+
+    def _forget_metrics(self, engine: EngineSettings) -> None:
+        self._metrics.node_live.remove(engine.name)
+        for model in engine.models:
+            self._metrics.node_kv.remove(engine.name, self._metrics.model(model))
+            self._metrics.node_waiting.remove(engine.name, self._metrics.model(model))

@@ -1,0 +1,65 @@
+"""One scrape of one engine: its page within a deadline and a size, or why not.
+
+When down: the scrape names the problem (timeout, connect, status, parse); nothing of a bad answer is read.
+"""
+
+import asyncio
+from dataclasses import dataclass
+
+import aiohttp
+
+MOST_PAGE_BYTES = 4 * 1024 * 1024
+"""A real page has 50 KB; more than this is no page of an engine."""
+ACCEPT = "text/plain;version=0.0.4,*/*;q=0.1"
+"""OpenMetrics is read where an engine insists, but not asked for: prometheus_client takes any mention of it for a wish,
+whatever its q, and then writes vLLM's names with an underscore for the colon."""
+_HEADERS = {"accept": ACCEPT, "accept-encoding": "identity", "user-agent": "sluice-telemetry"}
+
+
+class ScrapeFailed(Exception):
+    """No page; `problem` is one of timeout, connect, status, parse."""
+
+    def __init__(self, problem: str, detail: str = "") -> None:
+        super().__init__(detail or problem)
+        self.problem = problem
+
+
+@dataclass(frozen=True, slots=True)
+class RawPage:
+    """A page as it came."""
+
+    body: bytes
+    content_type: str
+
+
+def open_session() -> aiohttp.ClientSession:
+    """A session for all engines: no cookies, no proxy from the environment, no decompression, connections kept."""
+    connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=30)
+    return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False, headers=_HEADERS)
+
+
+async def fetch(session: aiohttp.ClientSession, url: str, timeout_ms: float) -> RawPage:
+    """The page at `url`, redirects not followed. Raises ScrapeFailed."""
+    try:
+        async with asyncio.timeout(timeout_ms / 1000), session.get(url, allow_redirects=False) as response:
+            if response.status != 200:
+                raise ScrapeFailed("status", f"answered {response.status}")
+            if response.headers.get("content-encoding", "identity") != "identity":
+                raise ScrapeFailed("parse", "answered compressed, though asked not to")
+            return RawPage(await _bounded(response), response.headers.get("content-type", ""))
+    except TimeoutError:
+        raise ScrapeFailed("timeout") from None
+    except aiohttp.ClientPayloadError:
+        raise ScrapeFailed("parse", "the page was cut") from None
+    except (aiohttp.ClientError, OSError) as error:
+        raise ScrapeFailed("connect", type(error).__name__) from None
+
+
+async def _bounded(response: aiohttp.ClientResponse) -> bytes:
+    parts, size = [], 0
+    async for part in response.content.iter_any():
+        size += len(part)
+        if size > MOST_PAGE_BYTES:
+            raise ScrapeFailed("parse", f"the page is larger than {MOST_PAGE_BYTES} bytes")
+        parts.append(part)
+    return b"".join(parts)
