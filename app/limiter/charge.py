@@ -1,11 +1,15 @@
 """What the limiter is asked and what it answers: charges over buckets, all or none, and a lease for what was spent."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """One bucket that a request must pass. `key` is unique per bucket kind and owner, e.g. ("tenant", "a")."""
+    """One bucket that a request must pass.
+
+    `key` is the kind, then the owner with the tenant first: ("site",), ("model", "m"), ("tenant", "a"),
+    ("tenant_model", "a", "m"), ("subject", "a", "s"). One charge names a key and dimension once.
+    """
 
     kind: str
     key: tuple[str, ...]
@@ -57,7 +61,7 @@ class Refusal:
 
     bucket: Bucket
     observed: float
-    """What the request would have brought the bucket to, in its units."""
+    """What the request would have brought the bucket to, in its units; alone, where it is larger than the bucket."""
     frees_in_ms: float | None
     over_capacity: bool = False
     shed: bool = False
@@ -77,25 +81,44 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What the gateway reports when it settles. Negative or cached > prompt is treated as cached 0 and flagged."""
+    """What the gateway reports when it settles.
 
-    prompt_tokens: int
-    completion_tokens: int
+    A count that is None or negative keeps the reserved figure and is flagged `estimated`; cached tokens that are
+    negative or more than the prompt are taken for 0 and flagged `cached_implausible`.
+    """
+
+    prompt_tokens: int | None
+    completion_tokens: int | None
     cached_tokens: int = 0
     outcome: str = "completed"
 
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """Answer of a settle: what was charged in the end, per token dimension."""
+    """Answer of a settle: what was charged in the end."""
 
     lease_id: str
     outcome: str
     tokens_charged: float
     """Weighted tokens of tpm: input*cost + output*cost + cached*cost, before factors."""
     refunded: float
+    """Weighted tokens given back against what was charged before; negative where more was used."""
     freed: bool
-    """False where the slot had been freed before (expired, or settled already)."""
+    """False where the slot had been freed before (expired, released, or a correction of an earlier settle)."""
     repeated: bool
-    """True where the same settle had been taken before; nothing changed now."""
-    flags: tuple[str, ...] = field(default_factory=tuple)
+    """True where the same settle had been taken before: this is its answer again, nothing changed now."""
+    flags: tuple[str, ...] = ()
+    """estimated, cached_implausible, over_reserved (more completion than reserved)."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveLease:
+    """A lease in flight, as operators see it."""
+
+    lease_id: str
+    scope: str
+    tenant: str
+    model: str
+    tokens_reserved: int
+    age_ms: float
+    expires_in_ms: float

@@ -1,0 +1,101 @@
+"""A lease: what one admitted request was charged, who may end it, and what its end came to."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from app.limiter.charge import Bucket, Charge, LiveLease, Settlement, Usage
+
+LEAST_TOKENS = 1
+"""Reserved at least, so that a request that names no tokens is never free."""
+
+
+class State(Enum):
+    """How a lease stands; the values are the metric's label."""
+
+    LIVE = "live"
+    SETTLED = "settled"
+    EXPIRED = "expired"
+    RELEASED = "released"
+    CANCELLED = "cancelled"
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Lease:
+    """One lease and, after its end, its record: values only, since hundreds of thousands are kept at a time."""
+
+    lease_id: str
+    scope: str
+    tenant: str
+    model: str
+    prompt_tokens: int
+    max_tokens: int
+    input_cost: float
+    output_cost: float
+    cached_cost: float
+    request_key: tuple[str, ...] | None
+    request_digest: bytes
+    started_ms: float
+    expires_ms: float
+    weighted_tokens: float
+    """Charged to tpm before factors: first as reserved, then as used."""
+    buckets: tuple[Bucket, ...] = ()
+    prices: tuple[float, ...] = ()
+    """What each bucket was charged, in its meter's unit."""
+    state: State = State.LIVE
+    ended_ms: float = 0.0
+    answer: bytes | None = None
+    settled_by: Usage | None = None
+    settlement: Settlement | None = None
+
+    @classmethod
+    def of(cls, charge: Charge, now_ms: float) -> "Lease":
+        """The lease that a charge asks for; at least one weighted token is reserved."""
+        return cls(
+            charge.lease_id,
+            charge.scope,
+            charge.tenant,
+            charge.model,
+            charge.prompt_tokens,
+            charge.max_tokens,
+            charge.input_cost,
+            charge.output_cost,
+            charge.cached_cost,
+            charge.request_key,
+            charge.request_digest,
+            now_ms,
+            now_ms + charge.ttl_ms,
+            max(float(LEAST_TOKENS), charge.prompt_tokens * charge.input_cost + charge.max_tokens * charge.output_cost),
+        )
+
+    @property
+    def tokens_reserved(self) -> int:
+        """Real tokens, at least one."""
+        return max(LEAST_TOKENS, self.prompt_tokens + self.max_tokens)
+
+    def used(self, usage: Usage) -> tuple[float, tuple[str, ...]]:
+        """Weighted tokens of a report, and flags for what in it could not be taken as it stands."""
+        flags = []
+        prompt, completion, cached = usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens
+        if prompt is None or prompt < 0:
+            prompt, flags = self.prompt_tokens, ["estimated"]
+        if completion is None or completion < 0:
+            completion, flags = self.max_tokens, ["estimated"]
+        if not 0 <= cached <= prompt:
+            cached = 0
+            flags.append("cached_implausible")
+        if completion > self.max_tokens:
+            flags.append("over_reserved")
+        weighted = (prompt - cached) * self.input_cost + cached * self.cached_cost + completion * self.output_cost
+        return weighted, tuple(flags)
+
+    def view(self, now_ms: float) -> LiveLease:
+        """What operators see of a live lease."""
+        return LiveLease(
+            self.lease_id,
+            self.scope,
+            self.tenant,
+            self.model,
+            self.tokens_reserved,
+            age_ms=now_ms - self.started_ms,
+            expires_in_ms=self.expires_ms - now_ms,
+        )

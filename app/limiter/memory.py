@@ -1,0 +1,214 @@
+"""Counters in this process: every method is one step that nothing can interrupt, because none of them awaits.
+
+The methods are coroutines all the same, so that counters shared by several replicas can stand in their place.
+
+When down: counters live and die with serve. After a restart buckets are full, slots free, and leases given before are
+unknown: their settle answers 404.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from prometheus_client import Counter
+
+from app.clock import Clock
+from app.limiter.charge import Charge, Level, LiveLease, Refusal, Settlement, Spent, Usage
+from app.limiter.errors import Draining, LeaseEnded, RequestInFlight
+from app.limiter.last_minute import LastMinute
+from app.limiter.lease import Lease, State
+from app.limiter.meters import Meter, Meters
+from app.limiter.records import LeaseRecords
+from app.observability.metrics import Metrics
+
+
+class MemoryLimiter:
+    """Spends charges over buckets, all or none, and keeps a lease for each."""
+
+    def __init__(self, clock: Clock, *, keep_ms: float, records_bytes: int, metrics: Metrics) -> None:
+        self._clock = clock
+        self._records = LeaseRecords(keep_ms, records_bytes, metrics.lease_records_evicted)
+        self._meters = Meters()
+        self._spent = LastMinute()
+        self._draining = False
+        self._ends: dict[State, Counter] = {state: metrics.lease_ends.labels(state.value) for state in State if state is not State.LIVE}
+        self._flags = metrics.settle_flags
+        metrics.leases.set_function(lambda: len(self._records.live))
+        metrics.lease_records_bytes.set_function(lambda: self._records.bytes)
+
+    async def recall(self, request_key: tuple[str, ...], digest: bytes) -> bytes | None:
+        """The answer recorded for a request id, or None. Raises RequestIdReused or RequestInFlight, each a Conflict."""
+        self._step()
+        return self._records.recall(request_key, digest)
+
+    async def spend(self, charge: Charge) -> Spent:
+        """Charge every bucket and give a lease, or charge none and name all buckets that did not pass.
+
+        Raises LeaseRecordsFull, Draining, and a Conflict where the request id has been admitted since it was recalled.
+        """
+        now_ms = self._step()
+        if self._draining:
+            raise Draining("this process is shutting down and admits nothing new")
+        if charge.request_key is not None and self._records.recall(charge.request_key, charge.request_digest) is not None:
+            raise RequestInFlight(f"request_id {charge.request_key[-1]!r} was admitted a moment ago", field="request_id")
+        self._records.make_room()
+        self._meters.sweep(now_ms)
+        lease = Lease.of(charge, now_ms)
+        meters, prices, refusals = self._ask(charge, lease, now_ms)
+        if refusals:
+            return Spent(admitted=False, refusals=tuple(refusals))
+        lease.buckets = tuple([meter.bucket for meter in meters])
+        lease.prices = tuple(prices)
+        for meter, price in zip(meters, prices, strict=True):
+            meter.take(lease, price, now_ms)
+        self._records.add(lease)
+        self._spent.add((lease.tenant, lease.model), lease.weighted_tokens, now_ms)
+        return Spent(True, _tightest(meters, now_ms), (), lease.tokens_reserved, charge.ttl_ms)
+
+    async def record(self, lease_id: str, answer: bytes) -> None:
+        """Keep the answer that a replay of the lease's request gets. Raises NotFound."""
+        self._step()
+        self._records.record(self._records.find(lease_id, None), answer)
+
+    async def settle(self, lease_id: str, scope: str, usage: Usage) -> Settlement:
+        """Charge what was used and free the slot.
+
+        The same report again gets the same answer. Another report, or the first one after the lease expired, corrects
+        the tokens and frees nothing. Raises NotFound, LeaseEnded after a cancel.
+        """
+        now_ms = self._step()
+        lease = self._records.find(lease_id, scope)
+        if lease.settlement is not None and lease.settled_by == usage:
+            return replace(lease.settlement, repeated=True)
+        if lease.state is State.CANCELLED:
+            raise LeaseEnded(f"lease {lease_id!r} was cancelled and refunded; there is nothing to settle", field="lease_id")
+        freed = lease.state is State.LIVE
+        self._end(lease, State.SETTLED, now_ms)
+        tokens, flags = lease.used(usage)
+        refunded = lease.weighted_tokens - tokens
+        self._correct(lease, tokens, now_ms)
+        for flag in flags:
+            self._flags.labels(flag).inc()
+        lease.settled_by = usage
+        lease.settlement = Settlement(lease_id, usage.outcome, tokens, refunded, freed, repeated=False, flags=flags)
+        return lease.settlement
+
+    async def renew(self, lease_id: str, scope: str, ttl_ms: float) -> float:
+        """Let the lease live `ttl_ms` from now on; returns that. Raises NotFound, LeaseEnded."""
+        now_ms = self._step()
+        lease = self._records.find(lease_id, scope)
+        if lease.state is not State.LIVE:
+            raise LeaseEnded(f"lease {lease_id!r} is {lease.state.value}; its slot has been freed", field="lease_id")
+        self._records.renew(lease, now_ms + ttl_ms)
+        for bucket in lease.buckets:
+            self._meters.of(bucket).renew(lease)
+        return ttl_ms
+
+    async def cancel(self, lease_id: str, scope: str) -> None:
+        """Undo the whole charge, requests too, for work that never started; again changes nothing.
+
+        Raises NotFound, LeaseEnded after a settle.
+        """
+        now_ms = self._step()
+        lease = self._records.find(lease_id, scope)
+        if lease.state is State.SETTLED:
+            raise LeaseEnded(f"lease {lease_id!r} was settled; a newer settle corrects it", field="lease_id")
+        if lease.state is State.CANCELLED:
+            return
+        self._end(lease, State.CANCELLED, now_ms)
+        for bucket, price in zip(lease.buckets, lease.prices, strict=True):
+            self._meters.of(bucket).give_back(price)
+        self._spent.add((lease.tenant, lease.model), -lease.weighted_tokens, now_ms)
+
+    async def release(self, lease_id: str) -> None:
+        """End a live lease by force, as an operator, of whatever scope: as if it expired now. Raises NotFound, LeaseEnded."""
+        now_ms = self._step()
+        lease = self._records.find(lease_id, None)
+        if lease.state is not State.LIVE:
+            raise LeaseEnded(f"lease {lease_id!r} is {lease.state.value} already", field="lease_id")
+        self._end(lease, State.RELEASED, now_ms)
+
+    async def leases(self, tenant: str | None = None) -> tuple[LiveLease, ...]:
+        """Leases in flight, of one tenant or all, oldest first."""
+        now_ms = self._step()
+        return tuple(lease.view(now_ms) for lease in self._records.live.values() if tenant is None or lease.tenant == tenant)
+
+    async def usage(self, tenant: str) -> tuple[Level, ...]:
+        """Levels of the buckets that are the tenant's own; a bucket at rest may be absent, it is full."""
+        now_ms = self._step()
+        return tuple(meter.level(now_ms) for meter in self._meters.owned_by(tenant))
+
+    async def expire_due(self) -> int:
+        """End the leases whose time is over, as every step does first; returns how many are still in flight."""
+        self._step()
+        return len(self._records.live)
+
+    async def drain(self) -> int:
+        """Admit nothing from now on; what is in flight can still be ended. Returns how many leases are in flight."""
+        self._draining = True
+        self._step()
+        return len(self._records.live)
+
+    def spent_last_minute(self) -> Mapping[tuple[str, str], float]:
+        """Weighted tokens by (tenant, model), as reserved and then as settled."""
+        return self._spent.sums(self._clock.monotonic_ms())
+
+    def _step(self) -> float:
+        """Begin a step: the one instant that rules it, with all that is over by then ended or forgotten."""
+        now_ms = self._clock.monotonic_ms()
+        while (lease := self._records.due(now_ms)) is not None:
+            self._end(lease, State.EXPIRED, now_ms)
+        self._records.forget_old(now_ms)
+        return now_ms
+
+    def _ask(self, charge: Charge, lease: Lease, now_ms: float) -> tuple[list[Meter], list[float], list[Refusal]]:
+        """Every bucket's meter and price, and all refusals; nothing is charged."""
+        tokens = lease.tokens_reserved
+        costs = {
+            "qps": charge.requests_cost,
+            "tpm": lease.weighted_tokens,
+            "concurrency": 1,
+            "tokens_in_flight": tokens,
+            "request_tokens": tokens,
+        }
+        meters: list[Meter] = []
+        prices: list[float] = []
+        refusals: list[Refusal] = []
+        for bucket in charge.buckets:
+            meter = self._meters.of(bucket)
+            answer = meter.ask(bucket, costs[bucket.dimension], now_ms)
+            if isinstance(answer, Refusal):
+                refusals.append(answer)
+            else:
+                meters.append(meter)
+                prices.append(answer)
+        return meters, prices, refusals
+
+    def _end(self, lease: Lease, state: State, now_ms: float) -> None:
+        """End a live lease and free what it held; of an ended one only note how it ended after all."""
+        if lease.state is State.LIVE:
+            for bucket in lease.buckets:
+                self._meters.of(bucket).free(lease)
+            self._ends[state].inc()
+        self._records.end(lease, state, now_ms)
+
+    def _correct(self, lease: Lease, tokens: float, now_ms: float) -> None:
+        """Charge `tokens` in place of what the lease was charged so far."""
+        lease.prices = tuple(
+            [
+                self._meters.of(bucket).correct(bucket, price, tokens, now_ms)
+                for bucket, price in zip(lease.buckets, lease.prices, strict=True)
+            ]
+        )
+        self._spent.add((lease.tenant, lease.model), tokens - lease.weighted_tokens, now_ms)
+        lease.weighted_tokens = tokens
+
+
+def _tightest(meters: list[Meter], now_ms: float) -> tuple[Level, ...]:
+    """The level with the least remaining per dimension."""
+    tightest: dict[str, Level] = {}
+    for meter in meters:
+        level = meter.level(now_ms)
+        other = tightest.get(level.bucket.dimension)
+        if other is None or level.remaining < other.remaining:
+            tightest[level.bucket.dimension] = level
+    return tuple(tightest.values())

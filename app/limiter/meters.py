@@ -1,0 +1,270 @@
+"""What one bucket counts: a rate refills with time, a hold is given back when its lease ends, a size keeps nothing.
+
+A meter is asked first and charged after, so that a request passes every bucket or touches none. A price is in the
+meter's own unit and is kept in the lease: milliseconds of a rate (gcra.py), a whole number of what is held.
+"""
+
+from abc import ABC, abstractmethod
+from collections import OrderedDict, deque
+from collections.abc import Iterator
+from math import ceil, floor
+from typing import ClassVar
+
+from app.limiter import gcra
+from app.limiter.charge import Bucket, Level, Refusal
+from app.limiter.lease import Lease
+
+MOST_HOLDERS_READ = 64
+"""Leases looked at to say when room comes; past that it is unknown, so that a refusal stays cheap."""
+
+SHARED_KINDS = ("site", "model")
+"""Buckets that callers under different terms share: one caller's limit must not rewrite what the others spent."""
+
+LOOKS_PER_NEW = 2
+"""Meters looked at for each one made: idle ones then stay a bounded share of all, at a constant cost a request."""
+
+_ROUNDING = 1e-9
+"""Forgiven where a limit or a price times a factor falls just beside a whole number."""
+
+
+class Meter(ABC):
+    """One bucket's state, and the bucket as it was last asked. The two refusals that need no counter live here."""
+
+    __slots__ = ("bucket", "capacity")
+    bucket: Bucket
+    capacity: float
+
+    def __init__(self, bucket: Bucket) -> None:
+        self.adopt(bucket, 0.0)
+
+    def ask(self, bucket: Bucket, cost: float, now_ms: float) -> float | Refusal:
+        """The price of `cost` where the bucket can pay it now, else why not. Charges nothing."""
+        mine = self.bucket
+        if bucket.limit != mine.limit or bucket.burst != mine.burst or bucket.factor != mine.factor:
+            self.adopt(bucket, now_ms)
+        if gcra.oversized(cost, self.capacity):
+            return Refusal(bucket, cost, None, over_capacity=True)
+        if bucket.factor <= 0:
+            return Refusal(bucket, self.used(now_ms) + cost, None, shed=True)
+        return self._ask(cost, now_ms)
+
+    def adopt(self, bucket: Bucket, now_ms: float) -> None:  # noqa: ARG002
+        """Read the state under another limit or factor from now on."""
+        self.bucket = bucket
+        self.capacity = bucket.limit
+
+    def take(self, lease: Lease, price: float, now_ms: float) -> None:  # noqa: B027
+        """Charge the price that `ask` gave."""
+
+    def free(self, lease: Lease) -> None:  # noqa: B027
+        """The lease has ended: return what it held, once, however often this is called."""
+
+    def give_back(self, price: float) -> None:  # noqa: B027
+        """Undo what stays charged after the end."""
+
+    def renew(self, lease: Lease) -> None:  # noqa: B027
+        """The lease has got a new end, later than most."""
+
+    def correct(self, bucket: Bucket, price: float, tokens: float, now_ms: float) -> float:  # noqa: ARG002
+        """The price now that `tokens` were used under `bucket`; unchanged where tokens are not its matter."""
+        return price
+
+    def used(self, now_ms: float) -> float:  # noqa: ARG002
+        """What is used or held now, in the bucket's units."""
+        return 0.0
+
+    def level(self, now_ms: float) -> Level:  # noqa: ARG002
+        """Whole units that could be spent now, and the time until all could be."""
+        return Level(self.bucket, self.capacity, 0.0)
+
+    def idle(self, now_ms: float) -> bool:  # noqa: ARG002
+        """True where forgetting this meter changes no answer."""
+        return True
+
+    @abstractmethod
+    def _ask(self, cost: float, now_ms: float) -> float | Refusal: ...
+
+
+class SizeMeter(Meter):
+    """request_tokens: how large one request may be. Nothing is counted, so nothing is priced."""
+
+    __slots__ = ()
+
+    def _ask(self, cost: float, now_ms: float) -> float | Refusal:  # noqa: ARG002
+        return 0.0
+
+
+class RateMeter(Meter):
+    """qps: requests in a GCRA bucket."""
+
+    __slots__ = ("rate", "tat_ms")
+    period_ms: ClassVar[float] = 1000.0
+
+    def __init__(self, bucket: Bucket) -> None:
+        self.tat_ms = 0.0
+        super().__init__(bucket)
+
+    def adopt(self, bucket: Bucket, now_ms: float) -> None:
+        self.bucket = bucket
+        self.rate = gcra.Rate.of(bucket.limit, bucket.burst, self.period_ms)
+        self.capacity = self.rate.capacity
+        if bucket.kind not in SHARED_KINDS:
+            self.tat_ms = gcra.clamp(self.tat_ms, now_ms, self.rate.window_ms)
+
+    def _ask(self, cost: float, now_ms: float) -> float | Refusal:
+        rate = self.rate
+        price_ms = gcra.price(cost, self.bucket.factor, rate.capacity) * rate.interval_ms
+        used_ms = gcra.used_ms(self.tat_ms, now_ms)
+        wait_ms = gcra.wait_ms(used_ms, price_ms, rate.window_ms)
+        if wait_ms == 0:
+            return price_ms
+        return Refusal(self.bucket, round((used_ms + price_ms) / rate.interval_ms, 3), float(wait_ms))
+
+    def take(self, lease: Lease, price: float, now_ms: float) -> None:  # noqa: ARG002
+        self.tat_ms = gcra.take(self.tat_ms, now_ms, price, self.rate.window_ms)
+
+    def give_back(self, price: float) -> None:
+        self.tat_ms = gcra.give_back(self.tat_ms, price)
+
+    def used(self, now_ms: float) -> float:
+        return gcra.used_ms(self.tat_ms, now_ms) / self.rate.interval_ms
+
+    def level(self, now_ms: float) -> Level:
+        used_ms = gcra.used_ms(self.tat_ms, now_ms)
+        return Level(self.bucket, gcra.remaining(used_ms, self.rate), gcra.reset_ms(used_ms))
+
+    def idle(self, now_ms: float) -> bool:
+        return self.tat_ms <= now_ms
+
+
+class TokenRateMeter(RateMeter):
+    """tpm: weighted tokens in a GCRA bucket that holds the minute's budget, corrected when the real figure is known."""
+
+    __slots__ = ()
+    period_ms = 60_000.0
+
+    def correct(self, bucket: Bucket, price: float, tokens: float, now_ms: float) -> float:
+        """Charge or refund the difference; the rate is the one under which the lease was priced. Returns what stays charged."""
+        rate = gcra.Rate.of(bucket.limit, bucket.burst, self.period_ms)
+        wanted_ms = gcra.price(tokens, bucket.factor, rate.capacity) * rate.interval_ms
+        if wanted_ms <= price:
+            self.tat_ms = gcra.give_back(self.tat_ms, price - wanted_ms)
+            return wanted_ms
+        before_ms = max(self.tat_ms, now_ms)
+        self.tat_ms = gcra.take(self.tat_ms, now_ms, wanted_ms - price, self.rate.window_ms)
+        return price + self.tat_ms - before_ms
+
+
+class HoldMeter(Meter):
+    """tokens_in_flight: whole tokens held by live leases, oldest end first, so that the next to free room is at hand."""
+
+    __slots__ = ("held", "holders")
+
+    def __init__(self, bucket: Bucket) -> None:
+        super().__init__(bucket)
+        self.held = 0
+        self.holders: OrderedDict[Lease, int] = OrderedDict()
+
+    def take(self, lease: Lease, price: float, now_ms: float) -> None:  # noqa: ARG002
+        self.holders[lease] = amount = int(price)
+        self.held += amount
+
+    def free(self, lease: Lease) -> None:
+        self.held -= self.holders.pop(lease, 0)
+
+    def renew(self, lease: Lease) -> None:
+        self.holders.move_to_end(lease)
+
+    def used(self, now_ms: float) -> float:  # noqa: ARG002
+        return float(self.held)
+
+    def level(self, now_ms: float) -> Level:  # noqa: ARG002
+        return Level(self.bucket, float(max(0, self._ceiling() - self.held)), 0.0)
+
+    def idle(self, now_ms: float) -> bool:  # noqa: ARG002
+        return not self.holders
+
+    def _ask(self, cost: float, now_ms: float) -> float | Refusal:
+        price, ceiling = self._price(cost), self._ceiling()
+        lacking = self.held + price - ceiling
+        return price if lacking <= 0 else Refusal(self.bucket, float(self.held + price), self._frees_in_ms(lacking, now_ms))
+
+    def _price(self, cost: float) -> int:
+        return ceil(gcra.price(cost, self.bucket.factor, self._ceiling()) - _ROUNDING)
+
+    def _ceiling(self) -> int:
+        return floor(self.capacity)
+
+    def _frees_in_ms(self, lacking: int, now_ms: float) -> float | None:
+        """When enough leases have ended at the latest, unless they are renewed; None where that needs too many of them."""
+        latest_ms = now_ms
+        for read, (lease, amount) in enumerate(self.holders.items()):
+            if read == MOST_HOLDERS_READ:
+                break
+            latest_ms = max(latest_ms, lease.expires_ms)
+            lacking -= amount
+            if lacking <= 0:
+                return float(ceil(latest_ms - now_ms))
+        return None
+
+
+class SlotMeter(HoldMeter):
+    """concurrency: one slot a lease; a factor moves the number of slots, never below one."""
+
+    __slots__ = ()
+
+    def _price(self, cost: float) -> int:  # noqa: ARG002
+        return 1
+
+    def _ceiling(self) -> int:
+        return max(1, floor(self.capacity * self.bucket.factor + _ROUNDING))
+
+
+_METERS: dict[str, type[Meter]] = {
+    "qps": RateMeter,
+    "tpm": TokenRateMeter,
+    "concurrency": SlotMeter,
+    "tokens_in_flight": HoldMeter,
+    "request_tokens": SizeMeter,
+}
+
+
+class Meters:
+    """The meters in use, by bucket. Idle ones are dropped little by little, so a passing crowd of owners leaves nothing behind."""
+
+    __slots__ = ("_by_key", "_made", "_round")
+
+    def __init__(self) -> None:
+        self._by_key: dict[tuple[tuple[str, ...], str], Meter] = {}
+        self._round: deque[tuple[tuple[str, ...], str]] = deque()
+        self._made = 0
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    def of(self, bucket: Bucket) -> Meter:
+        """The bucket's meter, made full where there is none."""
+        key = (bucket.key, bucket.dimension)
+        meter = self._by_key.get(key)
+        if meter is None:
+            meter = self._by_key[key] = _METERS[bucket.dimension](bucket)
+            self._round.append(key)
+            self._made += 1
+        return meter
+
+    def owned_by(self, tenant: str) -> Iterator[Meter]:
+        """Meters of buckets that belong to one tenant."""
+        for meter in self._by_key.values():
+            if meter.bucket.kind not in SHARED_KINDS and meter.bucket.key[1] == tenant:
+                yield meter
+
+    def sweep(self, now_ms: float) -> None:
+        """Look at a few meters in turn, more where more were made, and drop the idle."""
+        looks = min(len(self._round), 1 + LOOKS_PER_NEW * self._made)
+        self._made = 0
+        for _ in range(looks):
+            key = self._round.popleft()
+            if self._by_key[key].idle(now_ms):
+                del self._by_key[key]
+            else:
+                self._round.append(key)
