@@ -1,0 +1,150 @@
+"""`sluice key`: make, list and revoke the keys that callers of the API present."""
+
+import re
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+
+import typer
+
+from app.errors import BadRequest
+
+if TYPE_CHECKING:
+    from app.auth.keys import Key, Keys
+
+T = TypeVar("T")
+
+app = typer.Typer(help="Keys of gateways, operators, auditors.", no_args_is_help=True)
+
+Var = Annotated[Path, typer.Option("--var", help="the folder that serve was given, for its embedded database")]
+Config = Annotated[Path | None, typer.Option(help="settings file; without it sluice.yaml in --var")]
+Overrides = Annotated[list[str] | None, typer.Option("--set", help="section.name=value, over file and environment")]
+
+_LIFE = re.compile(r"([1-9][0-9]{0,4})([hdw])")
+_UNITS = {"h": "hours", "d": "days", "w": "weeks"}
+
+
+@app.command()
+def create(
+    *,
+    name: Annotated[str, typer.Option(help="what the key is called in logs and lists; one key in force has it")],
+    role: Annotated[list[str], typer.Option(help="gateway, operator, approver, auditor or admin; may be repeated")],
+    tenant: Annotated[list[str] | None, typer.Option(help="a tenant that a gateway may speak for, or * for all; may be repeated")] = None,
+    expires: Annotated[str | None, typer.Option(help="life of the key, such as 12h, 90d, 4w; without it the key does not expire")] = None,
+    var: Var = Path("var"),
+    config: Config = None,
+    overrides: Overrides = None,
+) -> None:
+    """Make a key and print it, once: only its digest is kept."""
+    from app.clock import SystemClock
+
+    end = SystemClock().utcnow() + _life(expires) if expires else None
+    created = _with_keys(
+        lambda keys: keys.create(name=name, roles=role, tenants=tenant or (), expires=end, operator=_operator()), var, config, overrides
+    )
+    typer.echo(created.text)
+    typer.echo(f"key {name} has id {created.key.id}; this is the only time that it is shown", err=True)
+
+
+@app.command("list")
+def list_(
+    *,
+    output: Annotated[Literal["table", "json"], typer.Option(help="for people or for programs")] = "table",
+    var: Var = Path("var"),
+    config: Config = None,
+    overrides: Overrides = None,
+) -> None:
+    """List all keys, revoked and expired ones too; never the keys themselves."""
+    import json
+
+    from app.clock import SystemClock
+
+    now = SystemClock().utcnow()
+    rows = [_row(key, now) for key in _with_keys(lambda keys: keys.list(), var, config, overrides)]
+    if output == "json":
+        typer.echo(json.dumps(rows, ensure_ascii=False, indent=2))
+        return
+    lines = [("NAME", "STATE", "ROLES", "TENANTS", "EXPIRES", "ID")]
+    lines += [
+        (row["name"], row["state"], ",".join(row["roles"]), ",".join(row["tenants"]), row["expires"] or "-", row["id"]) for row in rows
+    ]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    for line in lines:
+        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+@app.command()
+def revoke(
+    which: Annotated[str, typer.Argument(help="id or name of the key")],
+    *,
+    var: Var = Path("var"),
+    config: Config = None,
+    overrides: Overrides = None,
+) -> None:
+    """Revoke a key; running replicas refuse it within a second."""
+    key = _with_keys(lambda keys: keys.revoke(which, operator=_operator()), var, config, overrides)
+    typer.echo(f"revoked {key.principal.name} ({key.id})")
+
+
+def _with_keys(work: "Callable[[Keys], Awaitable[T]]", var: Path, config: Path | None, overrides: list[str] | None) -> T:
+    """The result of `work` on the keys of the database that the settings name."""
+    import asyncio
+
+    from app.auth.keys import Keys
+    from app.clock import SystemClock
+    from app.database import create_engine, external_urls
+    from app.observability.logs import configure_logs
+    from app.observability.metrics import Metrics
+    from app.postgres import Access
+    from app.settings import load_settings
+
+    beside_data = var / "sluice.yaml"
+    settings = load_settings(config or (beside_data if beside_data.exists() else None), tuple(overrides or ()))
+    configure_logs(settings.log_level, settings.log_format, "key")
+    database = settings.database
+    embedded = database.url == "embedded"
+    urls = Access(Path(settings.secrets.path or var / "secrets")).urls() if embedded else external_urls(database)
+
+    async def run() -> T:
+        engine = create_engine(urls.registry, database)
+        try:
+            return await work(Keys(engine, SystemClock(), Metrics(), timeout_ms=database.timeout_ms))
+        finally:
+            await engine.dispose()
+
+    return asyncio.run(run())
+
+
+def _operator() -> str:
+    """Who made the change, for the log: whoever may run this command on the machine is an operator of it."""
+    import os
+    import pwd
+
+    uid = os.getuid()
+    try:
+        return f"cli:{pwd.getpwuid(uid).pw_name}"
+    except KeyError:  # a container's user need not be in passwd
+        return f"cli:{uid}"
+
+
+def _row(key: "Key", now: datetime) -> dict[str, Any]:
+    state = "revoked" if key.revoked else "expired" if key.expires and key.expires <= now else "in force"
+    principal = key.principal
+    return {
+        "id": principal.key_id,
+        "name": principal.name,
+        "roles": sorted(principal.roles),
+        "tenants": sorted(principal.tenants),
+        "state": state,
+        "created": key.created.isoformat(),
+        "expires": key.expires.isoformat() if key.expires else None,
+        "revoked": key.revoked.isoformat() if key.revoked else None,
+    }
+
+
+def _life(text: str) -> timedelta:
+    match = _LIFE.fullmatch(text)
+    if match is None:
+        raise BadRequest(f"--expires: {text!r} is not a life such as 12h, 90d or 4w", hint="Name hours, days or weeks.", field="expires")
+    return timedelta(**{_UNITS[match[2]]: int(match[1])})
