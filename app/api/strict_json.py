@@ -79,10 +79,11 @@ def _too_deep() -> BadRequest:
 
 
 def _check_depth(document: Any) -> None:
-    level = [document]
-    for _ in range(MAX_DEPTH + 1):
-        level = [child for node in level if isinstance(node, dict | list) for child in (node.values() if isinstance(node, dict) else node)]
-        if not level:
+    containers = [document]
+    for _ in range(MAX_DEPTH):
+        children = [child for node in containers for child in (node.values() if isinstance(node, dict) else node)]
+        containers = [child for child in children if isinstance(child, dict | list)]
+        if not containers:
             return
     raise _too_deep()
 
