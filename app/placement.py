@@ -3,6 +3,7 @@
 A clone under root's home is closed to everybody else. We open no folder but our own: what such a child needs moves to /var/lib/sluice.
 """
 
+import contextlib
 import os
 import pwd
 import secrets
@@ -17,15 +18,19 @@ SHARED_HOME = Path("/var/lib/sluice")
 ORDINARY_USERS = ("postgres", "nobody")  # the first that passwd knows: PostgreSQL looks its own name up there
 
 
-def ordinary_user() -> pwd.struct_passwd | None:
-    """The user whose rights a child of root gets; None where we are not root and nothing needs dropping. Raises ConfigError."""
+def ordinary_user(data: Path) -> pwd.struct_passwd | None:
+    """The user whose rights a child of root gets: who owns `data` already, else one of ORDINARY_USERS. None where we are not root.
+
+    Raises ConfigError where passwd knows none of them.
+    """
     if os.geteuid() != 0:
         return None
+    with contextlib.suppress(FileNotFoundError, KeyError):
+        if owner := data.stat().st_uid:
+            return pwd.getpwuid(owner)
     for name in ORDINARY_USERS:
-        try:
+        with contextlib.suppress(KeyError):
             return pwd.getpwnam(name)
-        except KeyError:
-            continue
     raise ConfigError(
         f"no user to run PostgreSQL as: passwd knows none of {', '.join(ORDINARY_USERS)}",
         hint="Run as an ordinary user, add such a user, or set database.url to a server of your own.",
@@ -58,7 +63,7 @@ def home_in(var: Path, name: str, user: pwd.struct_passwd | None) -> Path:
     if not home.is_symlink() and closed_to(user, var):
         home.symlink_to(shared_home() / f"{name}-{secrets.token_hex(4)}")
     home = home.resolve()
-    home.mkdir(mode=0o711, exist_ok=True)
+    home.mkdir(mode=0o711, parents=True, exist_ok=True)
     return home
 
 

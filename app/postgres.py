@@ -20,7 +20,7 @@ from typing import Any
 
 import psycopg
 
-from app.database import INTAKE, LOG, OWNER, REGISTRY, ROLES, DatabaseUrls, conninfo, create_roles, url_of
+from app.database import INTAKE, LOG, OWNER, REGISTRY, ROLES, DatabaseDown, DatabaseUrls, conninfo, create_roles, url_of
 from app.errors import ConfigError
 from app.folders import FolderInUse, FolderLock, private_dir
 from app.placement import home_in, ordinary_user, programs_for
@@ -81,13 +81,19 @@ class EmbeddedPostgres:
 
     async def start(self) -> None:
         """Bring the server up with database and roles, made on the first call. Raises FolderInUse, ConfigError, ChildFailed, DatabaseDown."""
-        user = ordinary_user()
-        home = home_in(self._var, "postgres", user)
         try:
+            user = ordinary_user(self._var / "postgres" / "data")
+            home = home_in(self._var, "postgres", user)
             self._lock(self._var / "postgres.lock")
             data_lock = await self._lock_data(home)
             await self._serve(home, user, data_lock)
             await self._make_database()
+        except OSError as error:
+            await self.stop()
+            raise ConfigError(
+                f"{error.filename or self._var}: {error.strerror}",
+                hint="Run as the user that began with this folder, or give another with --var DIR; `sluice doctor` checks it.",
+            ) from None
         except BaseException:
             await self.stop()
             raise
@@ -181,10 +187,13 @@ class EmbeddedPostgres:
             await asyncio.sleep(POLL_S)
 
     async def _make_database(self) -> None:
-        async with await self._connect() as connection:
-            known = await (await connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE])).fetchone()
-            if not known:
-                await connection.execute(f"CREATE DATABASE {DATABASE}")
+        try:
+            async with await self._connect() as connection:
+                known = await connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE])
+                if not await known.fetchone():
+                    await connection.execute(f"CREATE DATABASE {DATABASE}")
+        except psycopg.Error as error:
+            raise DatabaseDown(f"the database {DATABASE} was not made: {error}") from None
         await create_roles(self.admin_url, {role: self._access.password(role) for role in ROLES})
 
     async def _connect(self) -> psycopg.AsyncConnection:
@@ -206,9 +215,12 @@ class Access:
             )
         passwords = self._read()["passwords"] if self._file.exists() else {role: secrets.token_urlsafe(24) for role in (ADMIN, *ROLES)}
         self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        access = {"host": os.fspath(sockets), "passwords": passwords}
+        if self._file.exists() and access == self._read():
+            return  # left as it is, and its owner's, when root starts what somebody else began
         new = self._file.with_suffix(".new")
         new.touch(mode=0o600)
-        new.write_text(json.dumps({"host": os.fspath(sockets), "passwords": passwords}))
+        new.write_text(json.dumps(access))
         new.rename(self._file)
 
     def password(self, role: str) -> str:

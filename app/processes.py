@@ -29,6 +29,7 @@ PR_SET_PDEATHSIG = 1  # from <sys/prctl.h>
 ORPHANED = 70  # exit code of a child whose parent died between fork and prctl
 LINE_BYTES = 8192  # a longer line is cut, so that a child without newlines cannot fill our memory
 TAIL_LINES = 20  # what the log of an exit repeats
+DRAIN_TIMEOUT_S = 0.5  # how long the output of an ended child may still come
 STOP_TIMEOUT_S = 5.0  # half of the 10 s in which serve must be gone after SIGTERM
 READY_TIMEOUT_S = 30.0  # a first start on a slow disk recovers or copies files first
 RESTART_FIRST_S = 0.2  # most deaths are single
@@ -98,6 +99,8 @@ class Child:
         self._level = options.get("level", "info")
         loop = asyncio.get_running_loop()
         self._exit: asyncio.Future[int] = loop.create_future()
+        self._drained: asyncio.Future[None] = loop.create_future()
+        self._output: asyncio.ReadTransport | None = None
         # A thread that waits works under every event loop and Python; forking stays with the main thread.
         threading.Thread(target=self._await_exit, args=(loop,), name=f"wait-{name}", daemon=True).start()
 
@@ -108,7 +111,12 @@ class Child:
 
     async def wait(self) -> int:
         """The exit code, once it has ended. Cancelling the wait leaves the child alone."""
-        return await asyncio.shield(self._exit)
+        code = await asyncio.shield(self._exit)
+        # A grandchild may hold the pipe open; the last lines of the child itself are there by now.
+        await asyncio.wait([self._drained], timeout=DRAIN_TIMEOUT_S)
+        if self._output:
+            self._output.close()
+        return code
 
     async def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> int:
         """Ask it to end, and end its whole process group where it has not within `timeout_s`."""
@@ -124,7 +132,8 @@ class Child:
 
     async def read_output(self) -> None:
         """Connect the child's output to the log; it is read from then on, whoever waits for what."""
-        await asyncio.get_running_loop().connect_read_pipe(lambda: _Lines(self._say), self._popen.stdout)
+        lines = _Lines(self._say, self._drained)
+        self._output, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: lines, self._popen.stdout)
 
     def _say(self, raw: bytes) -> None:
         line = raw.decode("utf-8", "replace").rstrip()
@@ -141,8 +150,9 @@ class Child:
 class _Lines(asyncio.Protocol):
     """Cuts a stream of bytes into lines of at most LINE_BYTES."""
 
-    def __init__(self, say: Callable[[bytes], None]) -> None:
+    def __init__(self, say: Callable[[bytes], None], drained: asyncio.Future[None]) -> None:
         self._say = say
+        self._drained = drained
         self._rest = b""
 
     def data_received(self, data: bytes) -> None:
@@ -155,6 +165,7 @@ class _Lines(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the protocol's signature
         self._say(self._rest)
+        self._drained.set_result(None)
 
 
 class Kept:
@@ -241,7 +252,11 @@ async def _spawn(name: str, argv: Argv, options: Options) -> Child:
     except (OSError, subprocess.SubprocessError) as error:
         raise ChildFailed(f"{name} did not start: {error}") from None
     child = Child(name, popen, options)
-    await child.read_output()
+    try:
+        await child.read_output()
+    except BaseException:
+        popen.kill()
+        raise
     log.info("child_started", child=name, pid=child.pid)
     return child
 
