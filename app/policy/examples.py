@@ -53,7 +53,7 @@ QUIET: dict[str, Any] = {
     "readings": _READINGS,
     "subject": {"roles": ["risk-analyst"], "attributes": {"clearance": 3, "region": "cn-east"}, "approval": {"id": "a-1"}},
     "request": {"action": "infer", "priority": "P1", "purpose": "credit", "stream": True},
-    "time": {"minute": 30, "hour": 9, "weekday": 1},
+    "time": {"minute": 30, "hour": 9, "weekday": "monday"},
 }
 """An ordinary request while the engines are quiet."""
 
@@ -74,7 +74,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         **_other(model={"id": "mdl-fin-risk-v3", "sensitive": _SENSITIVE}),
         "subject": {"roles": [], "attributes": {}},
         "request": {"action": "train", "priority": "P2", "stream": False},
-        "time": {"minute": 0, "hour": 3, "weekday": 7},
+        "time": {"minute": 0, "hour": 3, "weekday": "sunday"},
     },
     "unknown tenant": {**QUIET, "tenant": {}},
     "unknown model": {**QUIET, "model": {}},

@@ -1,9 +1,9 @@
 """Terms: what a caller may do right now, combined from what each rule contributes (design, section 1)."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
-from math import prod
+from math import inf, prod
 
 from app.policy.unanswered import PolicyUndefined
 
@@ -183,3 +183,41 @@ def _obligations(parts: list[Part]) -> tuple[Obligation, ...]:
         fields = tuple(sorted({*known.fields, *obligation.fields}))
         merged[obligation.code] = Obligation(obligation.code, max(days, default=None), fields)
     return tuple(merged[code] for code in sorted(merged))
+
+
+LIMITS_DEGRADED = 0.5
+SHED_DEGRADED = 0.5
+"""What a substitute answer leaves of limits (at least 1 each), and what it sheds at least: design section 7."""
+
+
+def degrade(terms: Terms) -> Terms:
+    """Terms made of older readings, tightened because the newest are not in them."""
+    limits = tuple(
+        replace(limit, limit=_halved(limit.limit), burst=None if limit.burst is None else _halved(limit.burst)) for limit in terms.limits
+    )
+    shed_rule = terms.shed_rule if terms.shed >= SHED_DEGRADED else None
+    return replace(terms, limits=limits, shed=max(terms.shed, SHED_DEGRADED), shed_rule=shed_rule, degraded=True)
+
+
+def _halved(limit: float) -> float:
+    """Half, at least 1, and never more than it was."""
+    return min(limit, max(1.0, limit * LIMITS_DEGRADED))
+
+
+def would_change(terms: Terms, part: Part) -> tuple[str, ...]:
+    """What one more part would change of `terms`, by output name: how a shadow rule is judged."""
+    tightest = {(limit.bucket, limit.dimension): limit.limit for limit in terms.limits}
+    changes = {
+        "deny": any(not (deny.waivable and deny.code in part.waives) for deny in part.denies),
+        "waive": any(deny.waivable and deny.code in part.waives for deny in terms.denies),
+        "limit": any(limit.limit < tightest.get((limit.bucket, limit.dimension), inf) for limit in part.limits),
+        "cost": any(_beyond(cost, terms.cost) for cost in part.costs),
+        "scale": any(factor != 1 for _, factor in part.factors),
+        "shed": any(shed > terms.shed for shed in part.sheds),
+        "oblige": any(obligation.code not in {known.code for known in terms.obligations} for obligation in part.obligations),
+    }
+    return tuple(output for output, changed in changes.items() if changed)
+
+
+def _beyond(cost: Cost, known: Cost) -> bool:
+    return cost.requests > known.requests or cost.input > known.input or cost.output > known.output or cost.cached > known.cached

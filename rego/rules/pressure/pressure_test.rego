@@ -2,8 +2,28 @@ package sluice.rules.pressure_test
 
 import data.sluice.rules.pressure
 
+# The arithmetic is tested at fixed watermarks, so that moving the real ones needs no change here.
 shed(readings) := probabilities if {
 	probabilities := pressure.shed with input as {"readings": readings}
+		with pressure.high_watermark as 0.8
+		with pressure.panic_watermark as 0.92
+		with pressure.least_shed as 0.1
+		with pressure.blind_shed as 0.5
+		with pressure.waiting_per_engine as 20
+}
+
+test_watermarks_are_in_order if {
+	0 < pressure.high_watermark
+	pressure.high_watermark < pressure.panic_watermark
+	pressure.panic_watermark <= 1
+}
+
+test_shares_are_shares if {
+	every share in [pressure.least_shed, pressure.blind_shed] {
+		share >= 0
+		share <= 1
+	}
+	pressure.waiting_per_engine >= 0
 }
 
 test_nothing_is_shed_below_the_high_watermark if {

@@ -6,9 +6,20 @@ llama := {"id": "llama", "cost": 5, "cached_weight": 0.1}
 
 prod := {"id": "prod", "qps": 50, "tpm": 30000, "concurrency": 8, "sla_class": "standard"}
 
+# The arithmetic is tested at fixed bounds, so that moving the real ones needs no change here.
 model_rate(tenant) := rate if {
 	limits := quota.limit with input as {"tenant": tenant, "model": llama}
+		with quota.burst as 1.2
+		with quota.smallest_rate as 5
+		with quota.largest_rate as 50
+		with quota.unclamped_classes as {"payment"}
 	some {"bucket": "tenant_model", "dimension": "qps", "limit": rate} in limits
+}
+
+test_bounds_are_in_order if {
+	quota.burst >= 1
+	quota.smallest_rate < quota.largest_rate
+	count(quota.unclamped_classes) >= 0
 }
 
 test_limit_each_dimension_the_quota_names if {

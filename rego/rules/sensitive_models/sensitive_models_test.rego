@@ -20,7 +20,7 @@ question := {
 	},
 	"subject": {"roles": ["risk-analyst"], "attributes": {"clearance": 3}},
 	"request": {"action": "infer", "purpose": "credit"},
-	"time": {"minute": 0, "hour": 8, "weekday": 1},
+	"time": {"minute": 0, "hour": 8, "weekday": "monday"},
 }
 
 # What the rule answers when one value of the good question is another.

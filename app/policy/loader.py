@@ -1,0 +1,177 @@
+"""From a policy folder to the policy in force: watch, check, build, offer to OPA, learn what OPA made of it.
+
+When down: a folder or bundle that is refused changes nothing; the last good one stays in force and is what OPA is offered.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+import structlog
+from watchfiles import awatch
+
+from app.errors import PolicyRefused, SluiceError
+from app.observability.metrics import Metrics
+from app.policy.bundle import Compiled
+from app.policy.check import compile_policy
+from app.policy.folder import read_files
+from app.policy.policy import Policy
+
+BUNDLE_NAME = "sluice"
+"""Name of our bundle in OPA's configuration and in its status posts."""
+
+QUIET_MS = 20
+"""A change is read once the folder was quiet for it: editors write several files."""
+
+LOOK_AGAIN_MS = 5000
+"""The folder is looked at so often even without an event, because file events get lost on some file systems."""
+
+VERDICT_S = 1.0
+"""How long a bundle that was sent once waits for OPA's verdict before it is sent again."""
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class LoadState:
+    """What /readyz tells: revision in force, the one on offer, and why the newest folder or bundle was refused."""
+
+    in_force: str | None
+    offered: str | None
+    refused: str | None
+    """Revision that OPA refused; None where the check refused before there was one."""
+    problem: str | None
+
+
+class Loader:
+    """Keeps the bundle that OPA is offered, and tells the policy what OPA runs."""
+
+    def __init__(self, folder: Path, binary: Path, policy: Policy, metrics: Metrics, *, shadow: frozenset[str] = frozenset()) -> None:
+        self._folder = folder
+        self._binary = binary
+        self._policy = policy
+        self._metrics = metrics
+        self._shadow = shadow
+        self._offered: Compiled | None = None
+        self._good: Compiled | None = None
+        self._sent: str | None = None
+        self._refused: dict[str, str] = {}
+        self._refused_now: str | None = None
+        self._problem: str | None = None
+        self._digest = b""
+        self._changed = asyncio.Event()
+        self._reloading = asyncio.Lock()
+        self._closing = False
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def state(self) -> LoadState:
+        """Where loading stands."""
+        return LoadState(self._policy.revision, self._offered.revision if self._offered else None, self._refused_now, self._problem)
+
+    async def reload(self) -> Compiled:
+        """Check the folder and offer its bundle. Raises PolicyRefused, and then nothing changes but `state`."""
+        async with self._reloading:
+            try:
+                compiled = await compile_policy(self._folder, self._binary, self._shadow)
+                if compiled.revision in self._refused:
+                    raise PolicyRefused(self._refused[compiled.revision])
+            except SluiceError as refusal:
+                self._refuse(None, refusal.message)
+                raise
+            self._refused_now = self._problem = None
+            self._offer(compiled)
+            return compiled
+
+    async def watch(self) -> None:
+        """Reload on every change of the folder, for ever."""
+        with contextlib.suppress(PolicyRefused):
+            self._digest = self._folder_digest()
+        async for _ in awatch(self._folder, step=QUIET_MS, rust_timeout=LOOK_AGAIN_MS, yield_on_timeout=True, recursive=True):
+            with contextlib.suppress(SluiceError):  # reload has noted and logged it
+                await self._reload_if_changed()
+
+    async def poll(self, have: str | None, wait_s: float) -> Compiled | None:
+        """What OPA should run, once it differs from what OPA says it has; None after `wait_s`, or when closing.
+
+        `have` is the revision of OPA's If-None-Match: naming the one on offer, it confirms that OPA runs it.
+        """
+        if have is not None and self._offered is not None and have == self._offered.revision:
+            self._confirm(self._offered)
+        elif self._offered is not None and self._sent == self._offered.revision:
+            await self._wait_for_change(VERDICT_S)  # it was sent and is not in force: the verdict is on its way
+        if (self._offered is None or have == self._offered.revision) and not self._closing:
+            await self._wait_for_change(wait_s)
+        if self._closing or self._offered is None or have == self._offered.revision:
+            return None
+        self._sent = self._offered.revision
+        return self._offered
+
+    def status(self, document: Any) -> None:
+        """Take in a status post of OPA: it confirms what runs, or says why what was sent does not."""
+        bundle = (document.get("bundles") or {}).get(BUNDLE_NAME) or {}
+        offered = self._offered
+        if offered is None:
+            return
+        if bundle.get("active_revision") == offered.revision:
+            self._confirm(offered)
+        elif bundle.get("code") == "bundle_error" and self._sent == offered.revision:
+            texts = [str(error.get("message", error)) for error in bundle.get("errors") or ()]
+            problem = "; ".join([str(bundle.get("message", "refused")), *texts])
+            self._refused[offered.revision] = problem
+            self._refuse(offered.revision, problem)
+            self._offered = self._good
+            self._wake()
+
+    async def close(self) -> None:
+        """Answer open polls, so that OPA and the server can end at once."""
+        self._closing = True
+        self._wake()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _reload_if_changed(self) -> None:
+        try:
+            digest = self._folder_digest()
+        except PolicyRefused as refusal:
+            digest = hashlib.sha256(refusal.message.encode()).digest()
+        if digest != self._digest:
+            self._digest = digest
+            await self.reload()
+
+    def _folder_digest(self) -> bytes:
+        return hashlib.sha256(orjson.dumps(read_files(self._folder).all())).digest()
+
+    def _offer(self, compiled: Compiled) -> None:
+        self._policy.offer(compiled)
+        if self._offered is None or self._offered.revision != compiled.revision:
+            self._offered = compiled
+            self._sent = None
+            log.info("policy_offered", revision=compiled.revision)
+            self._wake()
+
+    def _confirm(self, compiled: Compiled) -> None:
+        if self._good is None or self._good.revision != compiled.revision:
+            self._good = compiled
+            self._metrics.policy_loads.labels("activated").inc()
+            task = asyncio.create_task(self._policy.activate(compiled))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    def _refuse(self, revision: str | None, problem: str) -> None:
+        self._refused_now, self._problem = revision, problem
+        self._metrics.policy_loads.labels("refused").inc()
+        log.error("policy_refused", revision=revision, problem=problem, in_force=self._policy.revision)
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def _wait_for_change(self, wait_s: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._changed.wait(), wait_s)

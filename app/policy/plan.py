@@ -1,0 +1,79 @@
+"""Which groups of rules a question is asked of, and the memo keys that stand for it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from app.policy.bundle import Compiled, Group
+from app.policy.question import Question
+
+Key = tuple[Any, ...]
+"""Memo key: revision and group (or plan), then the canonical bytes of each section read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The groups that one kind of question is asked of, and all sections they read."""
+
+    name: str
+    groups: tuple[Group, ...]
+    reads: tuple[str, ...]
+
+
+class Plans:
+    """The plans of one policy revision. Conditions (`when`) of groups choose among them; each is made once."""
+
+    def __init__(self, compiled: Compiled) -> None:
+        self.compiled = compiled
+        self.revision = compiled.revision
+        self.shadow = tuple(group for group in compiled.groups if group.shadow)
+        self._always = tuple(group for group in compiled.groups if not group.shadow and not group.when)
+        self._conditional = tuple(group for group in compiled.groups if not group.shadow and group.when)
+        self._by_name: dict[str, Plan] = {}
+        self._plain = self._plan(self._always)
+
+    def choose(self, question: Question) -> Plan:
+        """The plan of this question."""
+        chosen = tuple(group for group in self._conditional if holds(group, question))
+        return self._plan(self._always + chosen) if chosen else self._plain
+
+    def _plan(self, groups: tuple[Group, ...]) -> Plan:
+        names = "+".join(group.name for group in groups)
+        reads = tuple(dict.fromkeys(section for group in groups for section in group.reads))
+        return self._by_name.setdefault(names, Plan(names, groups, reads))
+
+    def group(self, name: str) -> Group | None:
+        """The group of this name, where this revision has it; the name says what it reads."""
+        return next((group for group in self.compiled.groups if group.name == name), None)
+
+
+def holds(group: Group, question: Question) -> bool:
+    """Whether the path of the group's `when` exists in the question."""
+    if not group.when:
+        return True
+    value: Any = getattr(question, group.when[0]).value
+    for step in group.when[1:]:
+        if not isinstance(value, dict) or step not in value:
+            return False
+        value = value[step]
+    return True
+
+
+def terms_key(revision: str, plan: Plan, question: Question, dimensions: frozenset[str]) -> Key:
+    """Key of combined terms."""
+    return (revision, plan.name, dimensions, *[getattr(question, section).key for section in plan.reads])
+
+
+def group_key(revision: str, group: Group, question: Question) -> Key:
+    """Key of one group's answer."""
+    return (revision, group.name, *[getattr(question, section).key for section in group.reads])
+
+
+def newest_key(revision: str, group: Group, question: Question, model: str) -> Key:
+    """Key of the newest answer about `model` that differs from the wanted one in readings alone."""
+    rest = [getattr(question, section).key for section in group.reads if section != "readings"]
+    return (revision, group.name, "newest", model, *rest)
+
+
+def shown(group: Group, question: Question) -> Question:
+    """The question with nothing in it but what the group reads."""
+    return Question(**{section: getattr(question, section) for section in group.reads})
