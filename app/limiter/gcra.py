@@ -6,7 +6,7 @@ never stands above the new capacity, and nothing has to be rewritten.
 """
 
 from dataclasses import dataclass
-from math import ceil, floor
+from math import ceil
 
 TOLERANCE_MS = 1e-3
 """Rounding that a comparison forgives: an exact fit always passes. It never enters the number, so it cannot add up."""
@@ -40,29 +40,37 @@ class Rate:
         return cls(capacity, interval_ms, capacity * interval_ms)
 
 
-def oversized(cost: float, capacity: float) -> bool:
-    """True where even a full bucket cannot pay the unpriced cost, so that waiting cannot help."""
-    return cost > capacity * OVER_RATIO
+def most(capacity: float) -> float:
+    """The largest unpriced cost that a full bucket can pay; past it, waiting cannot help."""
+    return capacity * OVER_RATIO
 
 
 def price(cost: float, factor: float, capacity: float) -> float:
     """Units charged for `cost` under a factor > 0: a factor below 1 makes it dearer, but never dearer than a full bucket."""
-    return min(capacity, cost / factor)
+    priced = cost / factor
+    return min(capacity, priced)
 
 
 def used_ms(tat_ms: float, now_ms: float) -> float:
     """How far the bucket is from full: 0 full, its window empty, more in debt."""
-    return max(tat_ms - now_ms, 0.0)
+    return tat_ms - now_ms if tat_ms > now_ms else 0.0
+
+
+def fits(used_ms: float, cost_ms: float, window_ms: float) -> bool:
+    """True where the bucket can pay now."""
+    return used_ms + cost_ms <= window_ms + TOLERANCE_MS
 
 
 def wait_ms(used_ms: float, cost_ms: float, window_ms: float) -> int:
-    """Whole milliseconds until the bucket can pay; 0: now."""
+    """Whole milliseconds until the bucket can pay."""
     return max(0, ceil(used_ms + cost_ms - window_ms - TOLERANCE_MS))
 
 
 def take(tat_ms: float, now_ms: float, cost_ms: float, window_ms: float) -> float:
     """The instant after paying, into debt where it does not fit: what an engine has done must be paid, up to the most debt."""
-    start_ms = max(tat_ms, now_ms)
+    start_ms = max(now_ms, tat_ms)
+    if fits(start_ms - now_ms, cost_ms, window_ms):
+        return start_ms + cost_ms
     return max(start_ms, min(start_ms + cost_ms, _deepest(now_ms, window_ms)))
 
 
@@ -78,12 +86,13 @@ def clamp(tat_ms: float, now_ms: float, window_ms: float) -> float:
 
 def remaining(used_ms: float, rate: Rate) -> float:
     """Whole units that the bucket can pay now, 0 in debt."""
-    return max(0.0, float(floor((rate.window_ms - used_ms) / rate.interval_ms + SHOWN_SHORT)))
+    units = (rate.window_ms - used_ms) / rate.interval_ms + SHOWN_SHORT
+    return units // 1 if units > 0 else 0.0
 
 
 def reset_ms(used_ms: float) -> int:
     """Whole milliseconds until the bucket is full."""
-    return max(0, ceil(used_ms - TOLERANCE_MS))
+    return ceil(used_ms - TOLERANCE_MS) if used_ms > TOLERANCE_MS else 0
 
 
 def _deepest(now_ms: float, window_ms: float) -> float:

@@ -58,11 +58,10 @@ class MemoryLimiter:
             return Spent(admitted=False, refusals=tuple(refusals))
         lease.buckets = tuple([meter.bucket for meter in meters])
         lease.prices = tuple(prices)
-        for meter, price in zip(meters, prices, strict=True):
-            meter.take(lease, price, now_ms)
+        levels = [meter.take(lease, price, now_ms) for meter, price in zip(meters, prices, strict=True)]
         self._records.add(lease)
         self._spent.add((lease.tenant, lease.model), lease.weighted_tokens, now_ms)
-        return Spent(True, _tightest(meters, now_ms), (), lease.tokens_reserved, charge.ttl_ms)
+        return Spent(True, _tightest(levels), (), lease.tokens_reserved, charge.ttl_ms)
 
     async def record(self, lease_id: str, answer: bytes) -> None:
         """Keep the answer that a replay of the lease's request gets. Raises NotFound."""
@@ -82,10 +81,10 @@ class MemoryLimiter:
         if lease.state is State.CANCELLED:
             raise LeaseEnded(f"lease {lease_id!r} was cancelled and refunded; there is nothing to settle", field="lease_id")
         freed = lease.state is State.LIVE
-        self._end(lease, State.SETTLED, now_ms)
         tokens, flags = lease.used(usage)
         refunded = lease.weighted_tokens - tokens
-        self._correct(lease, tokens, now_ms)
+        self._charge_instead(lease, tokens, now_ms)
+        self._end(lease, State.SETTLED, now_ms)
         for flag in flags:
             self._flags.labels(flag).inc()
         lease.settled_by = usage
@@ -191,24 +190,21 @@ class MemoryLimiter:
             self._ends[state].inc()
         self._records.end(lease, state, now_ms)
 
-    def _correct(self, lease: Lease, tokens: float, now_ms: float) -> None:
-        """Charge `tokens` in place of what the lease was charged so far."""
+    def _charge_instead(self, lease: Lease, tokens: float, now_ms: float) -> None:
+        """Charge `tokens` in place of what the lease has been charged so far."""
+        meter_of = self._meters.of
         lease.prices = tuple(
-            [
-                self._meters.of(bucket).correct(bucket, price, tokens, now_ms)
-                for bucket, price in zip(lease.buckets, lease.prices, strict=True)
-            ]
+            [meter_of(bucket).correct(bucket, price, tokens, now_ms) for bucket, price in zip(lease.buckets, lease.prices, strict=True)]
         )
         self._spent.add((lease.tenant, lease.model), tokens - lease.weighted_tokens, now_ms)
         lease.weighted_tokens = tokens
 
 
-def _tightest(meters: list[Meter], now_ms: float) -> tuple[Level, ...]:
+def _tightest(levels: list[Level]) -> tuple[Level, ...]:
     """The level with the least remaining per dimension."""
     tightest: dict[str, Level] = {}
-    for meter in meters:
-        level = meter.level(now_ms)
-        other = tightest.get(level.bucket.dimension)
-        if other is None or level.remaining < other.remaining:
-            tightest[level.bucket.dimension] = level
+    for level in levels:
+        dimension = level.bucket.dimension
+        if dimension not in tightest or level.remaining < tightest[dimension].remaining:
+            tightest[dimension] = level
     return tuple(tightest.values())

@@ -20,6 +20,9 @@ MOST_HOLDERS_READ = 64
 SHARED_KINDS = ("site", "model")
 """Buckets that callers under different terms share: one caller's limit must not rewrite what the others spent."""
 
+KEPT_IDLE = 1024
+"""Meters below which idle ones stay: making one costs more than the few hundred bytes it takes."""
+
 LOOKS_PER_NEW = 2
 """Meters looked at for each one made: idle ones then stay a bounded share of all, at a constant cost a request."""
 
@@ -30,9 +33,9 @@ _ROUNDING = 1e-9
 class Meter(ABC):
     """One bucket's state, and the bucket as it was last asked. The two refusals that need no counter live here."""
 
-    __slots__ = ("bucket", "capacity")
+    __slots__ = ("bucket", "most")
     bucket: Bucket
-    capacity: float
+    most: float
 
     def __init__(self, bucket: Bucket) -> None:
         self.adopt(bucket, 0.0)
@@ -42,7 +45,7 @@ class Meter(ABC):
         mine = self.bucket
         if bucket.limit != mine.limit or bucket.burst != mine.burst or bucket.factor != mine.factor:
             self.adopt(bucket, now_ms)
-        if gcra.oversized(cost, self.capacity):
+        if cost > self.most:
             return Refusal(bucket, cost, None, over_capacity=True)
         if bucket.factor <= 0:
             return Refusal(bucket, self.used(now_ms) + cost, None, shed=True)
@@ -51,10 +54,11 @@ class Meter(ABC):
     def adopt(self, bucket: Bucket, now_ms: float) -> None:  # noqa: ARG002
         """Read the state under another limit or factor from now on."""
         self.bucket = bucket
-        self.capacity = bucket.limit
+        self.most = gcra.most(bucket.limit)
 
-    def take(self, lease: Lease, price: float, now_ms: float) -> None:  # noqa: B027
-        """Charge the price that `ask` gave."""
+    def take(self, lease: Lease, price: float, now_ms: float) -> Level:  # noqa: ARG002
+        """Charge the price that `ask` gave; the level after it."""
+        return self.level(now_ms)
 
     def free(self, lease: Lease) -> None:  # noqa: B027
         """The lease has ended: return what it held, once, however often this is called."""
@@ -75,7 +79,7 @@ class Meter(ABC):
 
     def level(self, now_ms: float) -> Level:  # noqa: ARG002
         """Whole units that could be spent now, and the time until all could be."""
-        return Level(self.bucket, self.capacity, 0.0)
+        return Level(self.bucket, self.bucket.limit, 0.0)
 
     def idle(self, now_ms: float) -> bool:  # noqa: ARG002
         """True where forgetting this meter changes no answer."""
@@ -107,7 +111,7 @@ class RateMeter(Meter):
     def adopt(self, bucket: Bucket, now_ms: float) -> None:
         self.bucket = bucket
         self.rate = gcra.Rate.of(bucket.limit, bucket.burst, self.period_ms)
-        self.capacity = self.rate.capacity
+        self.most = gcra.most(self.rate.capacity)
         if bucket.kind not in SHARED_KINDS:
             self.tat_ms = gcra.clamp(self.tat_ms, now_ms, self.rate.window_ms)
 
@@ -115,13 +119,14 @@ class RateMeter(Meter):
         rate = self.rate
         price_ms = gcra.price(cost, self.bucket.factor, rate.capacity) * rate.interval_ms
         used_ms = gcra.used_ms(self.tat_ms, now_ms)
-        wait_ms = gcra.wait_ms(used_ms, price_ms, rate.window_ms)
-        if wait_ms == 0:
+        if gcra.fits(used_ms, price_ms, rate.window_ms):
             return price_ms
-        return Refusal(self.bucket, round((used_ms + price_ms) / rate.interval_ms, 3), float(wait_ms))
+        observed = round((used_ms + price_ms) / rate.interval_ms, 3)
+        return Refusal(self.bucket, observed, float(gcra.wait_ms(used_ms, price_ms, rate.window_ms)))
 
-    def take(self, lease: Lease, price: float, now_ms: float) -> None:  # noqa: ARG002
+    def take(self, lease: Lease, price: float, now_ms: float) -> Level:  # noqa: ARG002
         self.tat_ms = gcra.take(self.tat_ms, now_ms, price, self.rate.window_ms)
+        return self.level(now_ms)
 
     def give_back(self, price: float) -> None:
         self.tat_ms = gcra.give_back(self.tat_ms, price)
@@ -145,7 +150,7 @@ class TokenRateMeter(RateMeter):
 
     def correct(self, bucket: Bucket, price: float, tokens: float, now_ms: float) -> float:
         """Charge or refund the difference; the rate is the one under which the lease was priced. Returns what stays charged."""
-        rate = gcra.Rate.of(bucket.limit, bucket.burst, self.period_ms)
+        rate = self.rate if bucket is self.bucket else gcra.Rate.of(bucket.limit, bucket.burst, self.period_ms)
         wanted_ms = gcra.price(tokens, bucket.factor, rate.capacity) * rate.interval_ms
         if wanted_ms <= price:
             self.tat_ms = gcra.give_back(self.tat_ms, price - wanted_ms)
@@ -158,16 +163,21 @@ class TokenRateMeter(RateMeter):
 class HoldMeter(Meter):
     """tokens_in_flight: whole tokens held by live leases, oldest end first, so that the next to free room is at hand."""
 
-    __slots__ = ("held", "holders")
+    __slots__ = ("ceiling", "held", "holders")
 
     def __init__(self, bucket: Bucket) -> None:
         super().__init__(bucket)
         self.held = 0
         self.holders: OrderedDict[Lease, int] = OrderedDict()
 
-    def take(self, lease: Lease, price: float, now_ms: float) -> None:  # noqa: ARG002
+    def adopt(self, bucket: Bucket, now_ms: float) -> None:
+        super().adopt(bucket, now_ms)
+        self.ceiling = floor(bucket.limit)
+
+    def take(self, lease: Lease, price: float, now_ms: float) -> Level:
         self.holders[lease] = amount = int(price)
         self.held += amount
+        return self.level(now_ms)
 
     def free(self, lease: Lease) -> None:
         self.held -= self.holders.pop(lease, 0)
@@ -179,21 +189,18 @@ class HoldMeter(Meter):
         return float(self.held)
 
     def level(self, now_ms: float) -> Level:  # noqa: ARG002
-        return Level(self.bucket, float(max(0, self._ceiling() - self.held)), 0.0)
+        return Level(self.bucket, float(max(0, self.ceiling - self.held)), 0.0)
 
     def idle(self, now_ms: float) -> bool:  # noqa: ARG002
         return not self.holders
 
     def _ask(self, cost: float, now_ms: float) -> float | Refusal:
-        price, ceiling = self._price(cost), self._ceiling()
-        lacking = self.held + price - ceiling
+        price = self._price(cost)
+        lacking = self.held + price - self.ceiling
         return price if lacking <= 0 else Refusal(self.bucket, float(self.held + price), self._frees_in_ms(lacking, now_ms))
 
     def _price(self, cost: float) -> int:
-        return ceil(gcra.price(cost, self.bucket.factor, self._ceiling()) - _ROUNDING)
-
-    def _ceiling(self) -> int:
-        return floor(self.capacity)
+        return ceil(gcra.price(cost, self.bucket.factor, self.ceiling) - _ROUNDING)
 
     def _frees_in_ms(self, lacking: int, now_ms: float) -> float | None:
         """When enough leases have ended at the latest, unless they are renewed; None where that needs too many of them."""
@@ -213,11 +220,12 @@ class SlotMeter(HoldMeter):
 
     __slots__ = ()
 
+    def adopt(self, bucket: Bucket, now_ms: float) -> None:
+        super().adopt(bucket, now_ms)
+        self.ceiling = max(1, floor(bucket.limit * bucket.factor + _ROUNDING))
+
     def _price(self, cost: float) -> int:  # noqa: ARG002
         return 1
-
-    def _ceiling(self) -> int:
-        return max(1, floor(self.capacity * self.bucket.factor + _ROUNDING))
 
 
 _METERS: dict[str, type[Meter]] = {
@@ -260,9 +268,8 @@ class Meters:
 
     def sweep(self, now_ms: float) -> None:
         """Look at a few meters in turn, more where more were made, and drop the idle."""
-        looks = min(len(self._round), 1 + LOOKS_PER_NEW * self._made)
-        self._made = 0
-        for _ in range(looks):
+        looks, self._made = 1 + LOOKS_PER_NEW * self._made, 0
+        for _ in range(min(looks, len(self._round) - KEPT_IDLE)):
             key = self._round.popleft()
             if self._by_key[key].idle(now_ms):
                 del self._by_key[key]
