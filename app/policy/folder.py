@@ -8,6 +8,7 @@ lib/**/*.rego                   functions for several rules, package sluice.lib.
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,11 @@ class Problems:
         """Raise PolicyRefused with all problems, where there are any."""
         if self._lines:
             raise PolicyRefused("\n".join(self._lines))
+
+
+def default_folder() -> Path:
+    """The rules that come with Sluice."""
+    return Path(__file__).parents[2] / "rego"
 
 
 def read_files(folder: Path) -> Files:
@@ -180,11 +186,20 @@ def _outputs(file: str, tree: Mapping[str, Any], problems: Problems) -> dict[str
         if name.startswith("test_"):
             problems.add(file, line, f"{name} is a test; move it to a file that ends in _test.rego")
         if name not in OUTPUTS:
+            _check_spelling(file, line, head, problems)
             continue
         if "key" not in head or "value" in head or len(head["ref"]) > 1:
             problems.add(file, line, f"{name} must be a set: write `{name} contains …`")
         lines.setdefault(name, line or 1)
     return lines
+
+
+def _check_spelling(file: str, line: int | None, head: Mapping[str, Any], problems: Problems) -> None:
+    """A set that is called almost like an output would vanish in silence."""
+    name = str(head["ref"][0]["value"])
+    meant = get_close_matches(name, OUTPUTS, n=1, cutoff=0.8) if "key" in head and "value" not in head else []
+    if meant:
+        problems.add(file, line, f"{name} is no output; is {meant[0]} meant? Otherwise give the set a name less alike")
 
 
 def _check_package(file: str, tree: Mapping[str, Any], wanted: list[str], problems: Problems, *, exact: bool) -> None:

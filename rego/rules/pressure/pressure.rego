@@ -5,7 +5,7 @@
 # custom:
 #   row: A2
 #   reads: [readings]
-#   optional: [readings.kv_mean, readings.waiting]
+#   optional: [readings.live, readings.kv_mean, readings.waiting]
 package sluice.rules.pressure
 
 # Share of the KV cache from which some requests are shed (A2).

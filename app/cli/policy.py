@@ -1,0 +1,171 @@
+"""`sluice policy`: check, test, try and begin rules; none of it needs a running server."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from app.errors import BadRequest, PolicyRefused
+
+if TYPE_CHECKING:
+    from app.settings import Settings
+
+app = typer.Typer(help="Rules: check, test, evaluate, begin.", no_args_is_help=True)
+
+Folder = Annotated[Path | None, typer.Argument(help="policy folder; without it policy.path of the settings")]
+Config = Annotated[Path | None, typer.Option(help="settings file")]
+Output = Annotated[Literal["table", "json"], typer.Option(help="for people or for programs")]
+
+
+@app.command()
+def check(path: Folder = None, *, config: Config = None, output: Output = "table") -> None:
+    """Check a policy folder as serve does before it loads it, and warn of what is allowed but costly or risky."""
+    import asyncio
+
+    from app.policy.advice import advise
+    from app.policy.check import compile_policy
+
+    folder, binary, shadow = _where(path, config)
+
+    async def run() -> tuple[str, tuple[Any, ...], list[str]]:
+        compiled = await compile_policy(folder, binary, shadow)
+        return compiled.revision, compiled.groups, await advise(compiled, binary)
+
+    revision, groups, warnings = asyncio.run(run())
+    if output == "json":
+        rules = {group.name: [rule.name for rule in group.rules] for group in groups}
+        return _print_json({"revision": revision, "groups": rules, "warnings": warnings})
+    for group in groups:
+        print(f"{'shadow ' if group.shadow else ''}{', '.join(rule.name for rule in group.rules)}: reads {', '.join(group.reads)}")
+    for warning in warnings:
+        print(f"warning: {warning}")
+    print(f"ok, revision {revision}")
+    return None
+
+
+@app.command("test")
+def test_(
+    path: Folder = None,
+    *,
+    config: Config = None,
+    threshold: Annotated[float, typer.Option(help="per cent of the rules' lines that tests must reach")] = 0.0,
+) -> None:
+    """Run the tests beside the rules and say which lines none of them reaches."""
+    import asyncio
+
+    from app.policy.coverage import run_tests
+
+    folder, binary, _ = _where(path, config)
+    ran = asyncio.run(run_tests(folder, binary))
+    if ran.failed:
+        raise PolicyRefused("\n".join(f"{each} failed" for each in ran.failed), hint="Run `opa test -v` on the folder to see why.")
+    for place in ran.uncovered:
+        print(f"not reached: {place}")
+    print(f"{ran.passed} passed, {ran.covered_percent:.1f} % of the rules' lines reached")
+    if ran.covered_percent < threshold:
+        raise PolicyRefused(f"{ran.covered_percent:.1f} % is below {threshold:g} %", hint="Add tests for the lines above.")
+
+
+@app.command("eval")
+def eval_(
+    request: Annotated[Path, typer.Argument(help="JSON file with a question: tenant, model, readings, subject, request, time")],
+    *,
+    path: Annotated[Path | None, typer.Option(help="policy folder; without it policy.path of the settings")] = None,
+    readings: Annotated[Path | None, typer.Option(help="JSON file with readings, in place of those in the question")] = None,
+    config: Config = None,
+    output: Output = "table",
+) -> None:
+    """Show what each rule contributes to one question, and the terms they combine to."""
+    import asyncio
+
+    from app.policy.trial import try_question
+
+    folder, binary, shadow = _where(path, config)
+    question = _read_object(request)
+    if readings is not None:
+        question["readings"] = _read_object(readings)
+    trial = asyncio.run(try_question(folder, binary, shadow, question))
+    if output == "json":
+        return _print_json(trial)
+    for rule, outputs in trial["rules"].items():
+        print(f"{rule}{' (shadow)' if rule in trial['shadow'] else ''}")
+        for name, elements in outputs.items():
+            for element in elements:
+                print(f"  {name}: {element}")
+    print("terms")
+    for name, value in trial["terms"].items():
+        print(f"  {name}: {value}")
+    return None
+
+
+@app.command()
+def new(
+    name: Annotated[str, typer.Argument(help="name of the rule: small letters, digits and _")],
+    *,
+    reads: Annotated[list[str] | None, typer.Option(help="a section that it reads; may be repeated")] = None,
+    path: Annotated[Path | None, typer.Option(help="policy folder; without it policy.path of the settings")] = None,
+    config: Config = None,
+) -> None:
+    """Begin a rule: its folder with METADATA, a rule that compiles and a test that passes."""
+    from app.policy.scaffold import write_rule
+
+    for written in write_rule(_folder(path, config), name, reads or ["request"]):
+        print(written)
+
+
+@app.command()
+def schemas(
+    *,
+    write: Annotated[bool, typer.Option("--write", help="write the files; without it only compare them")] = False,
+    path: Annotated[Path | None, typer.Option(help="policy folder; without it policy.path of the settings")] = None,
+    config: Config = None,
+) -> None:
+    """Generate schemas/*.json, what rules may read, from the Python side; without --write say whether they are current."""
+    from app.policy.schema import drifted, write_schemas
+
+    folder = _folder(path, config) / "schemas"
+    if write:
+        write_schemas(folder)
+    old = drifted(folder)
+    if old:
+        raise PolicyRefused(f"{folder}: {', '.join(old)} differ from the question", hint="Run `sluice policy schemas --write`.")
+    print(f"{folder} is current")
+
+
+def _settings(config: Path | None) -> "Settings":
+    from app.settings import load_settings
+
+    return load_settings(config)
+
+
+def _folder(path: Path | None, config: Path | None) -> Path:
+    from app.policy.folder import default_folder
+
+    settings_path = _settings(config).policy.path
+    return path or (Path(settings_path) if settings_path else default_folder())
+
+
+def _where(path: Path | None, config: Path | None) -> tuple[Path, Path, frozenset[str]]:
+    """Policy folder, opa program, and rules that the settings put in shadow."""
+    from app.policy.program import find_opa
+
+    settings = _settings(config)
+    return _folder(path, config), find_opa(settings.opa.binary), frozenset(settings.policy.shadow)
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    import json
+
+    try:
+        document = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise BadRequest(f"{path}: {error}", hint="Name a file that holds a JSON object.") from None
+    if not isinstance(document, dict):
+        raise BadRequest(f"{path}: expected a JSON object")
+    return document
+
+
+def _print_json(document: Any) -> None:
+    import json
+
+    print(json.dumps(document, indent=2, ensure_ascii=False))
