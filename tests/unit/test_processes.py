@@ -1,0 +1,205 @@
+"""Children are started, watched, restarted and stopped as promised; the programs are real and short."""
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+
+import pytest
+from structlog.testing import capture_logs
+
+from app.clock import ManualClock, SystemClock
+from app.processes import LINE_BYTES, Backoff, ChildFailed, Launcher
+from tests.fixtures.engine import eventually
+
+IGNORES_TERM = "trap '' TERM; echo up; while :; do sleep 0.05; done"
+
+
+def shell(script: str) -> list[str]:
+    return ["bash", "-c", script]
+
+
+@pytest.fixture
+async def launcher():
+    launcher = Launcher(SystemClock())
+    yield launcher
+    await launcher.stop_all(timeout_s=0.5)
+
+
+async def test_output_is_logged_line_by_line(launcher):
+    """Each line of either stream becomes one event with the child's name, the last one also without a newline."""
+    with capture_logs() as events:
+        child = await launcher.start("talker", shell("echo one; echo two >&2; printf three"))
+        code = await child.wait()
+
+    assert code == 0
+    assert [event["line"] for event in events if event["event"] == "child_line"] == ["one", "two", "three"]
+    assert {event["child"] for event in events} == {"talker"}
+    assert list(child.tail) == ["one", "two", "three"]
+
+
+async def test_a_line_without_end_is_cut(launcher):
+    """A child that never ends its line does not fill our memory."""
+    child = await launcher.start("endless", [sys.executable, "-c", "print('x' * 100_000, end='')"])
+    await child.wait()
+
+    assert max(len(line) for line in child.tail) == LINE_BYTES
+
+
+async def test_bytes_that_are_not_text_are_replaced(launcher):
+    """Output that is no UTF-8 is logged all the same."""
+    child = await launcher.start("binary", shell(r"printf 'a\xffb\n'"))
+    await child.wait()
+
+    assert list(child.tail) == ["a\N{REPLACEMENT CHARACTER}b"]
+
+
+async def test_environment_and_folder_are_as_asked(launcher, tmp_path):
+    """A child that is given an environment sees nothing of ours."""
+    os.environ["SLUICE_TEST_SECRET"] = "ours"
+    try:
+        child = await launcher.start("env", ["/usr/bin/env", "-u", "_", "sh", "-c", "env; pwd"], env={"ONLY": "this"}, cwd=tmp_path)
+        await child.wait()
+    finally:
+        del os.environ["SLUICE_TEST_SECRET"]
+
+    assert "ONLY=this" in child.tail
+    assert str(tmp_path) in child.tail
+    assert not [line for line in child.tail if "SECRET" in line]
+
+
+async def test_a_program_that_is_not_there_is_named(launcher):
+    """A missing program is a ChildFailed that says which and why."""
+    with pytest.raises(ChildFailed, match=r"ghost did not start: .*No such file.*/nowhere/ghost"):
+        await launcher.start("ghost", ["/nowhere/ghost"])
+
+
+async def test_an_end_before_ready_is_told_with_its_last_lines(launcher):
+    """A child that ends instead of becoming ready is not waited for, and its own words are in the error."""
+    with pytest.raises(ChildFailed, match=r"server ended with code 3: port taken"):
+        await launcher.start("server", shell("echo port taken; exit 3"), ready=lambda _: asyncio.Event().wait())
+
+
+async def test_ready_is_waited_for(launcher):
+    """Start returns once `ready` has."""
+    child = await launcher.start("server", shell("echo up; sleep 60"), ready=lambda child: eventually(lambda: "up" in child.tail))
+
+    assert child.returncode is None
+    assert list(child.tail) == ["up"]
+
+
+async def test_stop_sends_the_childs_own_signal(launcher):
+    """A child is asked to end with the signal that means good order to it."""
+    child = await launcher.start(
+        "server", shell("trap 'echo bye; exit 7' INT; echo up; while :; do sleep 0.01; done"), stop_signal=signal.SIGINT
+    )
+    await eventually(lambda: "up" in child.tail)
+
+    assert await child.stop() == 7
+    assert list(child.tail) == ["up", "bye"]
+    assert await child.stop() == 7
+
+
+async def test_stop_ends_a_child_that_ignores_the_signal(launcher):
+    """A child that ignores SIGTERM is killed after the time-out, its grandchildren with it."""
+    child = await launcher.start("stubborn", shell(f"sleep 61 & echo $!; {IGNORES_TERM}"))
+    await eventually(lambda: "up" in child.tail)
+    grandchild = int(child.tail[0])
+
+    assert await child.stop(timeout_s=0.1) == -signal.SIGKILL
+    await eventually(lambda: not is_running(grandchild))
+
+
+async def test_all_are_stopped_newest_first():
+    """What was started last may lean on what was started before it, so it goes first."""
+    launcher = Launcher(SystemClock())
+    with capture_logs() as events:
+        for name in ("database", "opa", "telemetry"):
+            child = await launcher.start(name, shell("trap 'echo bye; exit' TERM; echo up; while :; do sleep 0.01; done"))
+            await eventually(lambda child=child: "up" in child.tail)
+        await launcher.stop_all()
+
+    assert [event["child"] for event in events if event.get("line") == "bye"] == ["telemetry", "opa", "database"]
+
+
+async def test_a_kept_child_is_started_again():
+    """A child that dies is started again, and each death is logged with its code and last lines."""
+    pauses = []
+
+    async def sleep(seconds):
+        pauses.append(seconds)
+        await asyncio.sleep(0)
+
+    launcher = Launcher(ManualClock(), sleep)
+    with capture_logs() as events:
+        kept = await launcher.keep("fragile", shell("echo broken; exit 4"))
+        await eventually(lambda: kept.restarts >= 7)
+        await launcher.stop_all()
+
+    deaths = [event for event in events if event["event"] == "child_died"]
+    assert pauses[:7] == [0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
+    assert deaths[0] == {
+        "event": "child_died",
+        "log_level": "error",
+        "child": "fragile",
+        "code": 4,
+        "restart_in_s": 0.2,
+        "tail": ["broken"],
+    }
+
+
+async def test_a_kept_child_asks_for_its_arguments_anew():
+    """Arguments given as a function are those of the moment, and a start that fails is tried again."""
+    commands = iter([["sleep", "0"], ["/nowhere/gone"], ["sleep", "62"]])
+    launcher = Launcher(ManualClock(), lambda _: asyncio.sleep(0))
+    kept = await launcher.keep("changing", lambda: next(commands))
+    first = kept.child.pid
+    await eventually(lambda: kept.restarts == 1)
+
+    assert kept.child.pid != first
+    assert is_running(kept.child.pid)
+    await launcher.stop_all()
+
+
+async def test_a_stopped_child_stays_stopped():
+    """Stopping ends the restarts too, also in the middle of a pause."""
+    launcher = Launcher(ManualClock(), lambda _: asyncio.Event().wait())
+    kept = await launcher.keep("fragile", shell("exit 5"))
+    await kept.child.wait()
+
+    assert await kept.stop() == 5
+    assert kept.restarts == 0
+
+
+def test_pauses_grow_and_start_anew_after_a_calm_life():
+    """The pause doubles from 0.2 s to 5 s; a child that lived 10 s begins again at 0.2 s."""
+    backoff = Backoff()
+
+    assert [backoff.after(0.1) for _ in range(7)] == [0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
+    assert [backoff.after(9.9), backoff.after(10.0), backoff.after(0.0)] == [5.0, 0.2, 0.4]
+
+
+async def test_another_thread_may_not_start_children():
+    """A child started by another thread would die with that thread, so it is refused."""
+    refused = []
+
+    def in_thread():
+        try:
+            asyncio.run(Launcher(SystemClock()).start("child", ["sleep", "63"]))
+        except RuntimeError as error:
+            refused.append(str(error))
+
+    thread = threading.Thread(target=in_thread)
+    thread.start()
+    thread.join()
+
+    assert refused == ["children start from the main thread only"]
+
+
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
