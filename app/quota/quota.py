@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema, field_validator, model_validator
 from pydantic_core import ErrorDetails
 
 from app.audit.entry import decimal_text
@@ -95,7 +95,13 @@ def _name(value: object) -> object:
     return unicodedata.normalize("NFC", value) if isinstance(value, str) else value
 
 
-Factor = Annotated[Decimal, BeforeValidator(_decimal), Field(gt=0, le=MAX_FACTOR, decimal_places=DECIMAL_PLACES)]
+def _number(most: int) -> WithJsonSchema:
+    """In JSON a number, which pydantic by itself would describe as text too."""
+    return WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": most})
+
+
+Qps = Annotated[Decimal, BeforeValidator(_decimal), Field(gt=0, le=MAX_QPS, decimal_places=DECIMAL_PLACES), _number(MAX_QPS)]
+Factor = Annotated[Decimal, BeforeValidator(_decimal), Field(gt=0, le=MAX_FACTOR, decimal_places=DECIMAL_PLACES), _number(MAX_FACTOR)]
 Label = Annotated[str, BeforeValidator(_name), Field(max_length=128, pattern=r"^[^\x00-\x20\x7f-\xa0]*$")]
 
 
@@ -104,7 +110,7 @@ class QuotaBody(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    qps: Annotated[Decimal, BeforeValidator(_decimal), Field(gt=0, le=MAX_QPS, decimal_places=DECIMAL_PLACES)] | None = None
+    qps: Qps | None = None
     tpm: int | None = Field(None, ge=1, le=MAX_TPM)
     concurrency: int | None = Field(None, ge=1, le=MAX_CONCURRENCY)
     rate_factors: dict[str, Factor] = Field(default_factory=dict, max_length=MAX_MODELS)
