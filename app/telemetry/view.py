@@ -145,7 +145,7 @@ def _all(values: Iterable[float | None]) -> list[float]:
 
 
 def _cut(count: int) -> int:
-    step = 10 ** max(0, len(str(count)) - FREE_TOKENS_DIGITS)
+    step: int = 10 ** max(0, len(str(count)) - FREE_TOKENS_DIGITS)
     return count // step * step
 
 

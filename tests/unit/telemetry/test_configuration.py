@@ -1,0 +1,80 @@
+"""What to poll: good files are followed, anything else changes nothing."""
+
+import asyncio
+import contextlib
+
+import pytest
+
+from app.errors import ConfigError
+from app.observability.metrics import Metrics
+from app.telemetry.configuration import changes, load
+from tests.fixtures.engine import eventually
+
+ENGINE = '  - {{name: {name}, url: "http://127.0.0.1:9", models: [m]}}\n'
+
+
+def write(folder, *names, models="- {id: m}\n"):
+    (folder / "models.yaml").write_text(models)
+    text = "models: models.yaml\nengines:\n" + "".join(ENGINE.format(name=name) for name in names)
+    (folder / "sluice.yaml").write_text(text if names else "models: models.yaml\nengines: []\n")
+    return folder / "sluice.yaml"
+
+
+@contextlib.asynccontextmanager
+async def following(file):
+    """Collects what `changes` yields. A change may come before the watch stands, so tests make it until it is told."""
+    metrics, configuration, seen = Metrics(), load(file), []
+
+    async def collect():
+        async for new in changes(file, configuration, metrics):
+            names = [engine.name for engine in new.engines]
+            seen.append(names)
+
+    def refused():
+        return metrics.registry.get_sample_value("sluice_config_loads_total", {"file": "sluice.yaml", "result": "refused"}) or 0
+
+    task = asyncio.create_task(collect())
+    yield seen, refused
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def test_engines_and_models_of_a_file(tmp_path):
+    """Engines come from the settings file, specs from the models file beside it."""
+    configuration = load(write(tmp_path, "a", "b"))
+    assert [engine.name for engine in configuration.engines] == ["a", "b"]
+    assert list(configuration.specs) == ["m"]
+
+
+def test_an_engine_of_an_unknown_model_is_refused(tmp_path):
+    """A model id that models.yaml lacks is named, with the engine that serves it."""
+    with pytest.raises(ConfigError, match=r"engines: a serves 'm', which models\.yaml does not list"):
+        load(write(tmp_path, "a", models="- {id: n}\n"))
+
+
+async def test_a_changed_file_is_followed(tmp_path):
+    """A new engine in the file is told without a restart; so is a file that is replaced by renaming another over it."""
+    file = write(tmp_path, "a")
+    async with following(file) as (seen, _):
+        await eventually(lambda: write(tmp_path, "a", "b") and ["a", "b"] in seen)
+        other = tmp_path / "other"
+        other.mkdir()
+        write(other, "c").replace(file)
+        await eventually(lambda: ["c"] in seen)
+
+
+async def test_a_bad_file_keeps_the_last_good_one(tmp_path):
+    """Truncated, broken, without engines, or gone: nothing changes, each is counted, and the next good file counts."""
+    file = write(tmp_path, "a")
+    async with following(file) as (seen, refused):
+        for spoil in (
+            lambda: file.write_text(""),
+            lambda: file.write_text("engines: [{name"),
+            lambda: write(tmp_path),
+            lambda: file.unlink(missing_ok=True),
+        ):
+            before = refused()
+            await eventually(lambda spoil=spoil, before=before: (spoil(), refused() > before)[1])
+        assert seen == []
+        write(tmp_path, "b")
+        await eventually(lambda: ["b"] in seen)

@@ -1,0 +1,99 @@
+"""The follower: ages grow with the clock, silence makes nodes stale, and models may change underneath."""
+
+from app.clock import ManualClock
+from app.telemetry.follow import Follower
+from app.telemetry.snapshot import Node, Reading, Snapshot
+from tests.unit.telemetry.pages import SPEC
+
+
+class Setting:
+    def __init__(self, models=None):
+        self.clock = ManualClock()
+        self.models = {"m": SPEC} if models is None else models
+        self.views = []
+        self.follower = Follower(self.views.append, models=lambda: self.models, stale_ms=1000, clock=self.clock)
+
+    def receive(self, generation=1, *, age_ms=0.0, kv=0.5):
+        self.follower.receive(Snapshot(generation, (Node("a", ("m",), {"m": Reading(kv, 1)}, age_ms),)))
+
+    @property
+    def live(self):
+        return self.views[-1].models["m"].readings["live"]
+
+
+def test_an_answer_is_published_at_once():
+    """A snapshot becomes a view when it arrives, taken at the reader's own time."""
+    one = Setting()
+    one.clock.advance(40)
+    one.receive()
+
+    assert (one.live, one.views[-1].taken_ms, one.follower.generation) == (1, 40.0, 1)
+
+
+def test_silence_makes_nodes_stale_after_a_second():
+    """Nothing is heard any more: at 1 s after the page the node is gone, not before."""
+    one = Setting()
+    one.receive(age_ms=100.0)
+    published = len(one.views)
+
+    one.clock.advance(899)
+    one.follower.tick()
+    assert len(one.views) == published
+    one.clock.advance(1)
+    one.follower.tick()
+
+    assert one.live == 0
+    assert one.views[-1].generation == 2
+
+
+def test_a_stale_view_is_published_once():
+    """After the last node is gone time changes nothing more."""
+    one = Setting()
+    one.receive()
+    one.clock.advance(1000)
+    one.follower.tick()
+    published = len(one.views)
+    one.clock.advance(60_000)
+    one.follower.tick()
+
+    assert len(one.views) == published
+
+
+def test_one_fresh_page_brings_a_node_back():
+    """A node that was stale is live again with the first fresh page."""
+    one = Setting()
+    one.receive()
+    one.clock.advance(1200)
+    one.follower.tick()
+    one.receive(2)
+
+    assert one.live == 1
+
+
+def test_generations_grow_though_the_process_restarted():
+    """The telemetry process counts anew after a restart; the views' own generation never steps back."""
+    one = Setting()
+    one.receive(900, kv=0.1)
+    one.receive(1, kv=0.2)
+    one.receive(2, kv=0.3)
+
+    assert [view.generation for view in one.views] == [1, 2, 3]
+    assert one.follower.generation == 2
+
+
+def test_changed_models_are_published_without_an_answer():
+    """A model that models.yaml gained is in the view with the next tick."""
+    one = Setting()
+    one.receive()
+    one.models = {"m": SPEC, "n": SPEC.model_copy(update={"id": "n"})}
+    one.follower.tick()
+
+    assert one.views[-1].models["n"].readings == {"live": 0, "known": 0}
+
+
+def test_before_the_first_answer_nothing_is_live():
+    """A follower that never heard anything says that no node is live or known."""
+    one = Setting()
+    one.follower.tick()
+
+    assert one.views[-1].models["m"].readings == {"live": 0, "known": 0}

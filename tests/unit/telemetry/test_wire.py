@@ -1,0 +1,47 @@
+"""A snapshot survives its way over the wire; what is no snapshot is refused."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.errors import DependencyDown
+from app.telemetry.snapshot import Node, Reading, Snapshot
+from app.telemetry.wire import decode, encode
+
+READINGS = st.builds(
+    Reading,
+    kv_ratio=st.none() | st.floats(0, 1),
+    waiting=st.none() | st.integers(0, 2**53),
+    running=st.none() | st.integers(0, 2**53),
+    free_tokens=st.none() | st.integers(0, 2**53),
+    iteration_ms=st.none() | st.floats(0, 1e6),
+    tokens_total=st.none() | st.integers(0, 2**54),
+)
+NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
+NODES = st.builds(
+    Node,
+    name=NAMES,
+    models=st.lists(NAMES, max_size=2).map(tuple),
+    readings=st.dictionaries(NAMES, READINGS, max_size=2),
+    age_ms=st.none() | st.integers(0, 10_000).map(float),
+    problem=st.none() | st.just("timeout"),
+)
+
+
+@given(st.builds(Snapshot, generation=st.integers(0, 2**53), nodes=st.lists(NODES, max_size=3).map(tuple)))
+def test_round_trip(snapshot):
+    """Every snapshot comes back equal, unknown values as unknown."""
+    assert decode(encode(snapshot)) == snapshot
+
+
+def test_unknown_is_absent():
+    """What is unknown does not appear, so that nobody can read it as a number."""
+    body = encode(Snapshot(7, (Node("a", ("m",), {"m": Reading(waiting=0)}),)))
+    assert body == b'{"generation":7,"nodes":[{"name":"a","models":["m"],"readings":{"m":{"waiting":0}}}]}'
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"{}", b'{"generation":"x"}', b'{"generation":1,"nodes":[{}]}'])
+def test_what_is_no_snapshot_is_refused(body):
+    """Anything else counts as an answer that did not come."""
+    with pytest.raises(DependencyDown, match="answered no snapshot"):
+        decode(body)
