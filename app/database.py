@@ -14,6 +14,7 @@ import psycopg
 from alembic import command
 from alembic.config import Config
 from psycopg import sql
+from psycopg.conninfo import make_conninfo
 from sqlalchemy import create_engine as create_sync_engine
 from sqlalchemy import exc, pool, text
 from sqlalchemy.engine import URL, make_url
@@ -87,7 +88,9 @@ def _secret(field: str, path: Path) -> str:
 
 def conninfo(url: str) -> str:
     """`url` as psycopg itself takes it, for a connection outside the pools (LISTEN, administration)."""
-    return make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
+    parsed = make_url(url)
+    _, parts = parsed.get_dialect()().create_connect_args(parsed)
+    return make_conninfo(**parts)
 
 
 def create_engine(url: str, settings: DatabaseSettings) -> AsyncEngine:
