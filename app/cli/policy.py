@@ -44,7 +44,7 @@ def check(path: Folder = None, *, config: Config = None, output: Output = "table
 
 
 @app.command("test")
-def test_(
+def run_tests_beside(
     path: Folder = None,
     *,
     config: Config = None,
