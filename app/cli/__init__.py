@@ -7,11 +7,18 @@ import sys
 
 import typer
 
+from app.cli import engine, key, policy, telemetry
+from app.cli.serve import serve
 from app.errors import SluiceError
 
 app = typer.Typer(
     name="sluice", no_args_is_help=True, pretty_exceptions_enable=False, help="Admission decisions for GPU-served language models."
 )
+
+
+app.command()(serve)
+for _noun, _commands in (("policy", policy), ("key", key), ("telemetry", telemetry), ("engine", engine)):
+    app.add_typer(_commands.app, name=_noun)
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ app = typer.Typer(help="The stand-in inference engine.")
 @app.callback(invoke_without_command=True)
 def engine(
     *,
-    model: Annotated[str, typer.Option(help="id of the model it serves")],
+    model: Annotated[list[str], typer.Option(help="id of the model it serves; further ones are aliases of it")],
     port: Annotated[int, typer.Option(min=1, max=65535, help="port to listen on")] = 9001,
     host: Annotated[str, typer.Option(help="address to listen on")] = "127.0.0.1",
     blocks: Annotated[int, typer.Option(min=1, help="KV blocks of the cache")] = 1024,
@@ -28,8 +28,15 @@ def engine(
     from app.simulator.engine import Engine, EngineConfig
 
     config = EngineConfig(
-        model=model, blocks=blocks, block_size=block_size, max_num_seqs=max_num_seqs, ttft_ms=ttft_ms, itl_ms=itl_ms, names=names
+        model[0],
+        aliases=tuple(model[1:]),
+        blocks=blocks,
+        block_size=block_size,
+        max_num_seqs=max_num_seqs,
+        ttft_ms=ttft_ms,
+        itl_ms=itl_ms,
+        names=names,
     )
     served = build_app(Engine(config, SystemClock()))
-    print(f"stand-in engine {model} on http://{host}:{port}", flush=True)
+    print(f"stand-in engine {', '.join(model)} on http://{host}:{port}", flush=True)
     uvicorn.run(served, host=host, port=port, log_level="warning", access_log=False, timeout_graceful_shutdown=1)

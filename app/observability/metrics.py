@@ -77,7 +77,7 @@ class Metrics:
         self.shadow_overrides = Counter("sluice_shadow_overrides", "Decisions that a shadow rule would have changed.", ["rule"], registry=r)
         self.snapshot_generation = Gauge("sluice_snapshot_generation", "Generation of the telemetry snapshot in force.", registry=r)
         self.snapshot_age = Gauge(
-            "sluice_snapshot_age_seconds", "Age of the newest good page of a live node; absent without one.", registry=r
+            "sluice_snapshot_age_seconds", "Age of the newest good page of a model's live nodes; absent without one.", ["model"], registry=r
         )
         self.node_live = Gauge("sluice_engine_live", "1 where the node is fresh and tells its declared signals.", ["node"], registry=r)
         self.node_kv = Gauge("sluice_engine_kv_cache_usage_ratio", "KV cache in use; absent when unknown.", ["node", "model"], registry=r)

@@ -66,14 +66,14 @@ class Program:
                     self._binary,
                     *arguments,
                     cwd=self._folder,
-                    stdin=asyncio.subprocess.PIPE,
+                    stdin=asyncio.subprocess.PIPE if stdin else asyncio.subprocess.DEVNULL,
                     stdout=asyncio.subprocess.PIPE,
                     stderr=asyncio.subprocess.PIPE,
                 )
             except OSError as error:
                 raise ConfigError(f"{self._binary} cannot be run: {error}", hint="Run `sluice doctor`.") from None
             try:
-                stdout, stderr = await asyncio.wait_for(process.communicate(stdin), RUN_TIMEOUT_S)
+                stdout, stderr = await asyncio.wait_for(process.communicate(stdin or None), RUN_TIMEOUT_S)
             except TimeoutError:
                 raise PolicyRefused(f"opa {arguments[0]} did not end within {RUN_TIMEOUT_S:g} s") from None
             finally:

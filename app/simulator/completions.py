@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,9 +42,9 @@ class Ask:
     chat: bool
 
     @classmethod
-    def of(cls, body: dict[str, Any], model: str, *, chat: bool) -> "Ask":
+    def of(cls, body: dict[str, Any], served: Sequence[str], *, chat: bool) -> "Ask":
         """From the body of a call. Raises ValueError naming the field, UnknownModel."""
-        if body.get("model", model) != model:
+        if body.get("model", served[0]) not in served:
             raise UnknownModel(f"model: {body['model']!r} is not served here")
         max_tokens = body.get("max_completion_tokens") or body.get("max_tokens", DEFAULT_MAX_TOKENS)
         if not isinstance(max_tokens, int) or isinstance(max_tokens, bool) or max_tokens < 1:
@@ -89,7 +89,9 @@ def build_app(engine: Engine) -> ASGIApp:
             await task
 
     async def models(_: Request) -> Response:
-        return JSONResponse({"object": "list", "data": [{"id": engine.config.model, "object": "model", "owned_by": "sluice"}]})
+        return JSONResponse(
+            {"object": "list", "data": [{"id": name, "object": "model", "owned_by": "sluice"} for name in engine.config.served]}
+        )
 
     async def health(_: Request) -> Response:
         return PlainTextResponse("")
@@ -107,7 +109,7 @@ def build_app(engine: Engine) -> ASGIApp:
 
     async def completions(request: Request) -> Response:
         chat = request.url.path.endswith("/chat/completions")
-        ask = Ask.of(_object(await request.body()), engine.config.model, chat=chat)
+        ask = Ask.of(_object(await request.body()), engine.config.served, chat=chat)
         engine.check(ask.prompt_tokens, ask.max_tokens)
         if ask.stream:
             return StreamingResponse(_events(engine, ask), media_type="text/event-stream")

@@ -31,6 +31,13 @@ class EngineConfig:
     itl_ms: float = 10.0
     """One step, thus the time between two tokens of a request."""
     names: Names = "v1"
+    aliases: tuple[str, ...] = ()
+    """Further names of the model; the page knows it by the first alone, as vLLM's does."""
+
+    @property
+    def served(self) -> tuple[str, ...]:
+        """All names that a call may use."""
+        return (self.model, *self.aliases)
 
     def __post_init__(self) -> None:
         for name in ("blocks", "block_size", "max_num_seqs", "ttft_ms", "itl_ms"):

@@ -5,7 +5,7 @@ the problem; no other engine waits for it. Whoever reads the snapshot drops what
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -96,6 +96,18 @@ class Board:
         self._changed = asyncio.Event()
 
 
+def by_configured_name(models: Sequence[str], told: Mapping[str, Reading]) -> Mapping[str, Reading]:
+    """Readings under the names we know.
+
+    A page that tells one model tells it under its first name or its path, so it stands for every model configured for the
+    engine: they are names of that one.
+    """
+    if len(told) == 1 and not told.keys() >= set(models):
+        (reading,) = told.values()
+        return dict.fromkeys(models, reading)
+    return told
+
+
 class Poller:
     """One task per engine, all writing on one board. `configure` may be called again at any time; `stop` ends the tasks."""
 
@@ -144,7 +156,7 @@ class Poller:
         started_ms = self._clock.monotonic_ms()
         try:
             raw = await fetch(self._session, engine.url.rstrip("/") + "/metrics", self._timeout_ms)
-            readings = pages.read(raw.body, raw.content_type)
+            readings = by_configured_name(engine.models, pages.read(raw.body, raw.content_type))
         except ScrapeFailed as error:
             self._bad(engine, error.problem, str(error))
         except PageBroken as error:

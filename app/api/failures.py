@@ -1,0 +1,39 @@
+"""The framework's own errors in our one form: what FastAPI refuses is a problem+json too."""
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from app.api.answer import Answer
+from app.api.decide import MethodNotAllowed
+from app.api.problems import problem
+from app.errors import BadRequest, NotFound, SluiceError
+
+
+def install_failures(app: FastAPI) -> None:
+    """Turn SluiceError, validation errors, 404 and 405 into problem+json."""
+
+    async def ours(_: Request, error: Exception) -> Response:
+        assert isinstance(error, SluiceError)  # noqa: S101 - registered for this class alone
+        return _response(problem(error))
+
+    async def invalid(_: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for this class alone
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"][1:]) or "request"
+        return _response(problem(BadRequest(f"{field}: {first['msg']}", field=field)))
+
+    async def unrouted(_: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class alone
+        if error.status_code == 405:
+            return _response(problem(MethodNotAllowed("this method is not possible here", hint="See /openapi.json.")), error.headers)
+        return _response(problem(NotFound("no such route", hint="See /openapi.json for the routes.")))
+
+    app.add_exception_handler(SluiceError, ours)
+    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(HTTPException, unrouted)
+
+
+def _response(answer: Answer, more: object = None) -> Response:
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in answer.headers}
+    return Response(answer.body, answer.status, {**headers, **(more if isinstance(more, dict) else {})}, answer.content_type)

@@ -1,0 +1,54 @@
+"""Errors on the wire: application/problem+json (RFC 9457), made from the one base of errors, without our inner texts."""
+
+from typing import Any
+
+import orjson
+from pydantic import ValidationError
+
+from app.api.answer import Answer
+from app.errors import BadRequest, SluiceError
+
+PROBLEM = "application/problem+json"
+TITLES = {
+    400: "Bad request",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "Not found",
+    405: "Method not allowed",
+    408: "Request timeout",
+    409: "Conflict",
+    412: "Precondition failed",
+    413: "Content too large",
+    415: "Unsupported media type",
+    422: "Unprocessable content",
+    428: "Precondition required",
+    503: "Service unavailable",
+}
+
+
+def problem(error: SluiceError) -> Answer:
+    """The answer for an error: type, title, status, detail, code, hint, and the field where one is to blame."""
+    document: dict[str, Any] = {
+        "type": f"urn:sluice:error:{error.code}",
+        "title": TITLES.get(error.status, "Error"),
+        "status": error.status,
+        "detail": error.message,
+        "code": error.code,
+        "hint": error.advice,
+    }
+    if error.field:
+        document["field"] = error.field
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    if error.status == 401:
+        headers = ((b"www-authenticate", b"Bearer"),)
+    elif error.status == 503:
+        headers = ((b"retry-after", b"3"),)
+    return Answer(error.status, orjson.dumps(document), PROBLEM, headers)
+
+
+def bad_fields(error: ValidationError, prefix: str = "") -> BadRequest:
+    """The first wrong field as a BadRequest that names it; values are not repeated, since they may be secrets."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    path = prefix + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
+    field = path.lstrip(".") or "body"
+    return BadRequest(f"{field}: {first['msg']}", field=field)

@@ -1,0 +1,91 @@
+"""The request of a gateway, as it comes over the wire: token counts, never prompts. Unknown fields are ignored."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo
+
+from app.auth.keys import Principal
+from app.ids import identifier, model_id, plain_text, tenant_id
+
+MAX_TOKENS = 2**53 - 1
+"""Counts above are refused, never rounded: 2^53 - 1 is what every JSON reader still holds exactly."""
+MAX_BATCH = 256
+
+Tokens = Annotated[int, Field(ge=0, le=MAX_TOKENS)]
+MAX_TEXT_CHARS = 128
+
+
+def _text(value: str, info: ValidationInfo) -> str:
+    return plain_text(value, info.field_name or "body", MAX_TEXT_CHARS)
+
+
+def _subject_id(value: str) -> str:
+    return identifier(value, "subject.id")
+
+
+Text = Annotated[str, Field(min_length=1), AfterValidator(_text)]
+
+
+class Subject(BaseModel):
+    """The person or service behind the call, as the gateway knows it."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+    id: Annotated[str, AfterValidator(_subject_id)] | None = None
+    roles: Annotated[list[Text], Field(max_length=64)] = []
+    attributes: dict[str, Any] = {}
+
+
+class DecideRequest(BaseModel):
+    """`POST /decide`. Without `max_tokens` the model's default is reserved."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+    tenant: Annotated[str, AfterValidator(tenant_id)]
+    model: Annotated[str, AfterValidator(model_id)]
+    prompt_tokens: Tokens = 0
+    max_tokens: Tokens | None = None
+    action: Text = "infer"
+    n: Annotated[int, Field(ge=1, le=128)] = 1
+    """Choices asked for: each may take `max_tokens`."""
+    priority: Literal["P0", "P1", "P2"] = "P1"
+    stream: bool = False
+    subject: Subject | None = None
+    request_id: Text | None = None
+    approval_id: Text | None = None
+    purpose: Text | None = None
+    node: Text | None = None
+    """The node the gateway has already chosen; kept where it is live, else another is named."""
+
+
+class SettleRequest(BaseModel):
+    """`POST /leases/{id}/settle`: what the call really took. A count that is left out keeps the reserved figure."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+    prompt_tokens: Tokens | None = None
+    completion_tokens: Tokens | None = None
+    cached_tokens: Annotated[int, Field(ge=-MAX_TOKENS, le=MAX_TOKENS)] = 0
+    outcome: Literal["completed", "aborted", "failed", "timeout"] = "completed"
+    ttft_ms: Annotated[float, Field(ge=0, allow_inf_nan=False, strict=False)] | None = None
+    e2e_ms: Annotated[float, Field(ge=0, allow_inf_nan=False, strict=False)] | None = None
+    obligations_met: list[Text] | None = None
+
+
+class RenewRequest(BaseModel):
+    """`POST /leases/{id}/renew`: a new life from now on; without `ttl_ms` the default one."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+    ttl_ms: Annotated[int, Field(ge=1000, le=3_600_000)] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """One request with who asks, and with the request id's key where there is one."""
+
+    request: DecideRequest
+    caller: Principal
+    key: tuple[str, ...] | None = None
+    digest: bytes = b""

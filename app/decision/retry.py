@@ -1,0 +1,58 @@
+"""When to come back, and the headers that say so to a client (A5; RateLimit header fields, draft 10)."""
+
+import math
+from collections.abc import Sequence
+
+from app.decision.decision import number
+from app.limiter.charge import Level, Refusal
+
+DEFAULT_RETRY_MS = 3000.0
+"""A5: where nothing can be computed, 3 s."""
+JITTER = 0.20
+"""A5: a fifth, so that refused callers don't come back in one wave."""
+MAX_RETRY_MS = 120_000
+"""Longer waits make clients give up; they ask again and are told again."""
+WINDOW_S = {"qps": 1, "tpm": 60}
+
+
+def default_retry_ms(draw: float) -> int:
+    """3 s plus or minus a fifth; `draw` is uniform in 0..1."""
+    return round(DEFAULT_RETRY_MS * (1 - JITTER + 2 * JITTER * draw))
+
+
+def retry_after_ms(refusals: Sequence[Refusal], draw: float) -> int | None:
+    """Wait until every refusing bucket has room, plus 0..20 % jitter, at most 120 s; None where waiting cannot help.
+
+    A bucket that cannot say (closed by a factor of 0, a lease without an end) counts with the default of 3 s.
+    """
+    if any(refusal.over_capacity for refusal in refusals):
+        return None
+    known = [refusal.frees_in_ms for refusal in refusals if refusal.frees_in_ms is not None]
+    if len(known) < len(refusals):
+        return max([default_retry_ms(draw), *(math.ceil(wait) for wait in known)])
+    return min(MAX_RETRY_MS, math.ceil(max(known) * (1 + JITTER * draw)))
+
+
+def retry_headers(wait_ms: int | None) -> dict[str, str]:
+    """Headers of a refusal: seconds for everyone, milliseconds and the flag for clients of the OpenAI kind."""
+    if wait_ms is None:
+        return {"x-should-retry": "false"}
+    return {"Retry-After": str(max(1, math.ceil(wait_ms / 1000))), "retry-after-ms": str(wait_ms), "x-should-retry": "true"}
+
+
+def limit_headers(levels: Sequence[Level]) -> dict[str, str]:
+    """`RateLimit-Policy` and `RateLimit` of the tightest bucket per dimension, from the same atomic step as the decision."""
+    if not levels:
+        return {}
+    policies = ", ".join(f'"{level.bucket.dimension}";q={_quota(level)}' + _window(level) for level in levels)
+    states = ", ".join(f'"{level.bucket.dimension}";r={int(level.remaining)};t={math.ceil(level.reset_ms / 1000)}' for level in levels)
+    return {"RateLimit-Policy": policies, "RateLimit": states}
+
+
+def _quota(level: Level) -> float | int:
+    return number(math.floor(level.bucket.limit)) if level.bucket.limit >= 1 else 1
+
+
+def _window(level: Level) -> str:
+    seconds = WINDOW_S.get(level.bucket.dimension)
+    return f";w={seconds}" if seconds else ""

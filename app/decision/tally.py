@@ -1,0 +1,37 @@
+"""Decisions counted by outcome, first reason, tenant, model, region and service class, with bounded label values."""
+
+from typing import Any
+
+from app.decision.decision import Decision
+from app.decision.request import DecideRequest
+from app.observability.metrics import Metrics
+from app.quota.registry import Tenant
+
+UNKNOWN = "unknown"
+"""Tenants and models that the registry and the catalogue don't know share one label, so that callers can't make series."""
+
+
+class Tally:
+    """Counts decisions. Children of the counters are kept, because finding one costs more than counting."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._children: dict[tuple[str, ...], Any] = {}
+
+    def count(self, request: DecideRequest, tenant: Tenant | None, decision: Decision, took_ms: float) -> None:
+        """Count one decision and the time it took inside Sluice."""
+        reason = decision.reasons[0].code if decision.reasons else ""
+        known_model = decision.facts.revision is not None and reason != "unknown_model"
+        key = (
+            decision.outcome,
+            reason,
+            self._metrics.tenant(tenant.id) if tenant else UNKNOWN,
+            self._metrics.model(request.model) if known_model else UNKNOWN,
+            tenant.quota.region if tenant else "",
+            tenant.quota.sla_class if tenant else "",
+        )
+        child = self._children.get(key)
+        if child is None:
+            child = self._children[key] = self._metrics.decisions.labels(*key)
+        child.inc()
+        self._metrics.decision_seconds.observe(took_ms / 1000)

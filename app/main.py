@@ -1,0 +1,151 @@
+"""Builds everything once and passes it down: rooms, routes, and the tasks that keep them current."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastapi import FastAPI, Request
+from sqlalchemy.ext.asyncio import AsyncEngine
+from starlette.types import ASGIApp
+
+from app import __version__
+from app.api.bundles import bundle_routes
+from app.api.decide import HotRoutes
+from app.api.edge import Edge
+from app.api.failures import install_failures
+from app.api.leases import lease_router
+from app.api.openapi import install_openapi
+from app.api.quotas import quota_router
+from app.api.readiness import health_of
+from app.api.status import Health, status_router
+from app.audit.intake import Intake
+from app.audit.pseudonym import Pseudonyms
+from app.auth.keys import Keys, Principal
+from app.catalog.catalog import Catalog
+from app.clock import Clock
+from app.database import DatabaseUrls, create_engine
+from app.decision.decide import Decider, Rooms
+from app.decision.entries import Records
+from app.decision.leases import Leases
+from app.decision.once import Once
+from app.decision.tally import Tally
+from app.limiter.memory import MemoryLimiter
+from app.observability.metrics import Metrics
+from app.policy.batch import Batcher
+from app.policy.loader import Loader
+from app.policy.opa import OpaClient
+from app.policy.policy import Policy
+from app.policy.readings import Readings
+from app.quota.registry import Registry
+from app.settings import Settings
+from app.telemetry.follow import follow
+from app.telemetry.view import describe
+
+RULES = Path(__file__).resolve().parent.parent / "rego"
+"""The rules that come with Sluice."""
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What is outside of the service: where its dependencies are and its own token for OPA."""
+
+    urls: DatabaseUrls
+    opa_url: str
+    opa_binary: Path
+    opa_token: str
+    opa_cores: int
+    telemetry: str
+    telemetry_token: str | None
+    secrets: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """The built service; `app` is what the HTTP server runs."""
+
+    app: ASGIApp
+    registry: Registry
+    keys: Keys
+    loader: Loader
+    limiter: MemoryLimiter
+    health: Health
+
+    async def drain(self) -> None:
+        """Stop admitting and answer open polls, so that connections can end."""
+        self.health.draining = True
+        await self.limiter.drain()
+        await self.loader.close()
+
+
+def build(settings: Settings, models: Path, around: Surroundings, clock: Clock, metrics: Metrics) -> Service:
+    """All rooms, wired. Raises ConfigError for a bad models.yaml or secrets folder; nothing is connected yet."""
+    engines = {role: create_engine(getattr(around.urls, role), settings.database) for role in ("registry", "intake")}
+    timeout_ms = settings.database.timeout_ms
+    registry = Registry(engines["registry"], clock, metrics, timeout_ms=timeout_ms)
+    keys = Keys(engines["registry"], clock, metrics, timeout_ms=timeout_ms)
+    catalog = Catalog(models, metrics)
+    opa = OpaClient(around.opa_url, connections=4 * around.opa_cores, metrics=metrics)
+    batcher = Batcher(opa, clock, metrics, timeout_ms=settings.opa.timeout_ms, calls=around.opa_cores)
+    policy = Policy(batcher, clock, metrics, memo_bytes=settings.policy.memo_mib * MIB, publish_wait_ms=settings.policy.publish_wait_ms)
+    rules = Path(settings.policy.path) if settings.policy.path else RULES
+    loader = Loader(rules, around.opa_binary, policy, metrics, shadow=frozenset(settings.policy.shadow))
+    readings = Readings(policy)
+    limiter = MemoryLimiter(clock, keep_ms=settings.lease.keep_ms, records_bytes=settings.lease.records_mib * MIB, metrics=metrics)
+    records = Records(Intake(engines["intake"], metrics, timeout_ms=timeout_ms), Pseudonyms(around.secrets), clock)
+    rooms = Rooms(clock, catalog, registry, policy, readings, limiter, records, Tally(metrics), settings.lease.ttl_ms)
+    once = Once(Decider(rooms), limiter, metrics)
+    health = health_of(rooms, loader, opa, engines["registry"], metrics)
+
+    async def keep_current() -> None:
+        """Everything that goes on beside requests, for as long as the service lives."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(registry.follow())
+            tasks.create_task(keys.follow())
+            tasks.create_task(catalog.watch())
+            tasks.create_task(loader.watch())
+            tasks.create_task(readings.publish())
+            tasks.create_task(
+                follow(
+                    around.telemetry,
+                    readings.see,
+                    models=lambda: catalog.models,
+                    stale_ms=settings.telemetry.stale_ms,
+                    clock=clock,
+                    token=around.telemetry_token,
+                )
+            )
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        async with opa:
+            current = asyncio.create_task(keep_current())
+            yield
+            current.cancel()
+            await asyncio.gather(current, return_exceptions=True)
+            await _close(policy, batcher, list(engines.values()))
+
+    cold = FastAPI(title="Sluice", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
+    cold.include_router(status_router(health, metrics, lambda: describe(readings.view)))
+    cold.include_router(quota_router(registry, _principal))
+    cold.include_router(lease_router(limiter, registry, _principal))
+    cold.router.routes.extend(bundle_routes(loader, around.opa_token))
+    install_failures(cold)
+    install_openapi(cold)
+    hot = HotRoutes(once, Leases(limiter, settings.lease.ttl_ms))
+    return Service(Edge(cold, hot.match, keys, metrics), registry, keys, loader, limiter, health)
+
+
+def _principal(request: Request) -> Principal:
+    """The caller, whom the edge has checked before the body was read."""
+    principal: Principal = request.state.principal
+    return principal
+
+
+async def _close(policy: Policy, batcher: Batcher, engines: list[AsyncEngine]) -> None:
+    await policy.close()
+    await batcher.close()
+    for engine in engines:
+        await engine.dispose()

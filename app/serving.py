@@ -1,0 +1,244 @@
+"""One running replica: its children, the HTTP server, and an orderly end.
+
+Order matters: PostgreSQL before the schema, the schema before the first key, our socket before the OPA that loads its
+bundle from it. At the end connections are drained first, children last.
+"""
+
+import asyncio
+import contextlib
+import os
+import secrets
+import signal
+import socket
+import sys
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+from urllib.parse import urlsplit
+
+import structlog
+import uvicorn
+
+from app.clock import Clock, SystemClock
+from app.database import DatabaseUrls, external_urls, migrate
+from app.errors import ConfigError, PolicyRefused
+from app.examples import announce, lay_down_keys, seed_tenants
+from app.folders import FolderLock, private_dir
+from app.main import Service, Surroundings, build
+from app.observability.metrics import Metrics
+from app.policy.embedded import opa_url, start_opa
+from app.policy.program import find_opa
+from app.postgres import EmbeddedPostgres
+from app.processes import Launcher
+from app.settings import EngineSettings, Settings
+
+EMBEDDED = "embedded"
+DRAIN_S = 8
+"""Open requests may take this long after SIGTERM; with the children's time it stays under 10 s."""
+KEEP_ALIVE_S = 75
+"""Longer than gateways keep idle connections, so that it is never us who closes one that is about to be used."""
+POLICY_TIMEOUT_S = 10.0
+"""OPA loads a bundle in milliseconds; past this the log says what is wrong, and /readyz stays 503."""
+LOOPBACK = "127.0.0.1"
+
+log = structlog.get_logger()
+
+
+async def serve_until_stopped(settings: Settings, file: Path, var: Path) -> None:
+    """Run until SIGTERM or SIGINT. Raises ConfigError, ChildFailed and DependencyDown where a part can't start."""
+    clock, metrics = SystemClock(), Metrics()
+    lock = FolderLock(var / "serve.lock")
+    lock.acquire()
+    launcher = Launcher(clock)
+    listener = _listen(settings.listen)
+    try:
+        around = await _surroundings(settings, var, launcher)
+        service = build(settings, file.parent / settings.models, around, clock, metrics)
+        await service.registry.load()
+        await service.keys.load()
+        if settings.database.url == EMBEDDED:
+            await seed_tenants(service.registry)
+            await lay_down_keys(service.keys, var)
+        children = _Children(settings, file, var, launcher, metrics, around, _own_url(listener))
+        await _Server(service, clock, children.start).serve_on(listener)
+    finally:
+        listener.close()
+        await launcher.stop_all()
+        lock.release()
+
+
+async def _surroundings(settings: Settings, var: Path, launcher: Launcher) -> Surroundings:
+    secrets_dir = Path(settings.secrets.path or var / "secrets")
+    sockets = private_dir(var)
+    urls = await _database(settings, var, launcher, secrets_dir)
+    embedded_opa, embedded_telemetry = settings.opa.url == EMBEDDED, settings.telemetry.url == EMBEDDED
+    return Surroundings(
+        urls=urls,
+        opa_url=opa_url(sockets) if embedded_opa else settings.opa.url,
+        opa_binary=find_opa(settings.opa.binary),
+        opa_token=secrets.token_urlsafe(32) if embedded_opa else _kept_token(secrets_dir / "opa-bundle.token"),
+        opa_cores=os.cpu_count() or 1,
+        telemetry=f"unix:{sockets / 'telemetry.sock'}" if embedded_telemetry else settings.telemetry.url,
+        telemetry_token=None if embedded_telemetry else os.environ.get("SLUICE_TELEMETRY_TOKEN"),
+        secrets=secrets_dir,
+    )
+
+
+async def _database(settings: Settings, var: Path, launcher: Launcher, secrets_dir: Path) -> DatabaseUrls:
+    if settings.database.url == EMBEDDED:
+        postgres = EmbeddedPostgres(var, launcher, secrets_dir)
+        await postgres.start()
+        urls = postgres.urls
+    else:
+        urls = external_urls(settings.database)
+    await migrate(urls.owner)
+    return urls
+
+
+def _kept_token(path: Path) -> str:
+    """The token with which an OPA of the operator's own loads our bundle, made once (0600)."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not path.exists():
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(secrets.token_urlsafe(32))
+    return path.read_text("ascii").strip()
+
+
+@dataclass(frozen=True, slots=True)
+class _Children:
+    """The children that need our socket: OPA, the telemetry process, stand-in engines."""
+
+    settings: Settings
+    file: Path
+    var: Path
+    launcher: Launcher
+    metrics: Metrics
+    around: Surroundings
+    own_url: str
+
+    async def start(self, service: Service) -> None:
+        """Start what is ours to start, beside each other, and say that we are ready."""
+        await asyncio.gather(self._opa(service), self._telemetry(), *(self._stand_in(e) for e in self.settings.engines if e.stand_in))
+        announce(self.own_url, self.var, embedded=self.settings.database.url == EMBEDDED)
+
+    async def _opa(self, service: Service) -> None:
+        if self.settings.opa.url == EMBEDDED:
+            await start_opa(
+                self.launcher,
+                self.metrics,
+                binary=self.around.opa_binary,
+                sockets=private_dir(self.var),
+                persist=self.var / "opa",
+                bundle_url=self.own_url,
+                token=self.around.opa_token,
+            )
+        await _first_policy(service)
+
+    async def _telemetry(self) -> None:
+        if self.settings.telemetry.url == EMBEDDED:
+            await self.launcher.keep("telemetry", _sluice("telemetry", "--config", self.file, "--listen", self.around.telemetry))
+
+    async def _stand_in(self, engine: EngineSettings) -> None:
+        port = urlsplit(engine.url).port or 80
+        models = [part for model in engine.models for part in ("--model", model)]
+        await self.launcher.keep(engine.name, _sluice("engine", "--port", port, *models))
+
+
+async def _first_policy(service: Service) -> None:
+    """Offer the first bundle and wait until OPA runs it. A folder that is refused leaves us up but unready, until it is corrected."""
+    try:
+        await service.loader.reload()
+    except PolicyRefused:
+        return  # the loader has logged it, and watches the folder
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(POLICY_TIMEOUT_S):
+            while service.loader.state.in_force is None:  # noqa: ASYNC110 - OPA's next poll tells, and has no event
+                await asyncio.sleep(0.01)
+
+
+def _sluice(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "app.cli", *map(str, arguments)]
+
+
+class _Server(uvicorn.Server):
+    """uvicorn, with our start and our end: children after the socket, draining before the connections close."""
+
+    def __init__(self, service: Service, clock: Clock, when_listening: Callable[[Service], Coroutine[Any, Any, None]]) -> None:
+        super().__init__(
+            uvicorn.Config(
+                service.app,
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                lifespan="on",
+                timeout_keep_alive=KEEP_ALIVE_S,
+                timeout_graceful_shutdown=DRAIN_S,
+            )
+        )
+        self._service = service
+        self._clock = clock
+        self._when_listening = when_listening
+        self._loop = asyncio.get_running_loop()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._failure: BaseException | None = None
+
+    async def serve_on(self, listener: socket.socket) -> None:
+        """Serve until a signal. Raises what kept a child from starting."""
+        await self.serve(sockets=[listener])
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._failure is not None:
+            raise self._failure
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, then start what needs our socket."""
+        await super().startup(sockets)
+        task = asyncio.create_task(self._when_listening(self._service))
+        self._tasks.add(task)
+        task.add_done_callback(self._started)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the library's signature
+        """First signal: drain and end in order. Second: end at once. Neither is raised again: our children still need us."""
+        if self.should_exit:
+            self.force_exit = True
+            return
+        log.info("stopping", signal=signal.Signals(sig).name)
+        self._loop.call_soon_threadsafe(self._drain)
+
+    def _drain(self) -> None:
+        task = asyncio.create_task(self._service.drain())
+        self._tasks.add(task)
+        task.add_done_callback(self._drained)
+
+    def _drained(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self.should_exit = True
+
+    def _started(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (failure := task.exception()) is not None:
+            self._failure = failure
+            self._drain()
+
+
+def _listen(address: str) -> socket.socket:
+    host, _, port = address.rpartition(":")
+    host = host.strip("[]")
+    try:
+        return socket.create_server((host, int(port)), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=2048)
+    except OSError as error:
+        raise ConfigError(
+            f"listen: {address}: {error.strerror}", hint="Give another port with --port N, or stop what listens there.", field="listen"
+        ) from None
+
+
+def _own_url(listener: socket.socket) -> str:
+    """Where our own children reach us: the loopback address where we listen on all of them."""
+    host, port = listener.getsockname()[:2]
+    if host in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound
+        host = LOOPBACK
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
