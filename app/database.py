@@ -6,7 +6,7 @@ When down: a statement or a wait for a connection fails within `database.timeout
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -124,15 +124,19 @@ async def create_roles(admin_url: str, passwords: Mapping[str, str]) -> None:
         async with await psycopg.AsyncConnection.connect(conninfo(admin_url)) as connection:
             for role, password in passwords.items():
                 await _create_role(connection, role, password)
-            database = sql.Identifier(connection.info.dbname)
-            await connection.execute(sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(database))
-            await connection.execute(
-                sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(database, sql.SQL(", ").join(map(sql.Identifier, passwords)))
-            )
-            await connection.execute(sql.SQL("ALTER DATABASE {} OWNER TO {}").format(database, sql.Identifier(OWNER)))
+            await give_database(connection, connection.info.dbname, passwords)
             await connection.execute("REVOKE ALL ON SCHEMA public FROM PUBLIC")
     except psycopg.Error as error:
         raise DatabaseDown(f"roles were not made: {error}") from None
+
+
+async def give_database(connection: psycopg.AsyncConnection, name: str, roles: Iterable[str] = ROLES) -> None:
+    """Let `roles`, and nobody else, enter the database `name`; sluice_owner becomes its owner."""
+    database = sql.Identifier(name)
+    entering = sql.SQL(", ").join(map(sql.Identifier, roles))
+    await connection.execute(sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(database))
+    await connection.execute(sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(database, entering))
+    await connection.execute(sql.SQL("ALTER DATABASE {} OWNER TO {}").format(database, sql.Identifier(OWNER)))
 
 
 async def _create_role(connection: psycopg.AsyncConnection, role: str, password: str) -> None:
