@@ -1,10 +1,10 @@
 """Spending over buckets: all or none, priced by the terms, at the millisecond."""
 
 import pytest
-from tests.unit.limiter.conftest import SCOPE, Desk, bucket
 
 from app.limiter.charge import Bucket, Level, Refusal, Spent, Usage
 from app.limiter.errors import Draining
+from tests.unit.limiter.conftest import SCOPE, Desk, bucket
 
 
 async def test_five_at_one_instant_pass_a_limit_once(desk: Desk) -> None:
@@ -12,7 +12,7 @@ async def test_five_at_one_instant_pass_a_limit_once(desk: Desk) -> None:
     tpm = bucket("tpm", 100)
     charges = [desk.charge(tpm) for _ in range(5)]
     answers = [await desk.limiter.spend(charge) for charge in charges]
-    assert [True, False, False, False, False] == [answer.admitted for answer in answers]
+    assert [answer.admitted for answer in answers] == [True, False, False, False, False]
 
     await desk.limiter.settle(charges[0].lease_id, SCOPE, Usage(10, 20))
     assert (Level(tpm, 70.0, 18_000),) == await desk.limiter.usage("a")
@@ -39,7 +39,7 @@ async def test_every_refusing_bucket_is_named_and_none_is_charged(desk: Desk) ->
 
     refused = await desk.spend(site, mine, tpm)
     assert (Refusal(mine, 1.6, 600), Refusal(tpm, 119.333, 11_600)) == refused.refusals
-    assert () == refused.levels
+    assert refused.levels == ()
     desk.clock.advance(600)
     assert (await desk.spend(site, mine)).levels == (Level(mine, 0, 1000),)
 
@@ -49,7 +49,7 @@ async def test_refused_traffic_burns_nothing_of_the_others(desk: Desk) -> None:
     site = bucket("qps", 10, "site", ())
     greedy = [await desk.spend(site, bucket("qps", 2, owner=("x",))) for _ in range(10)]
     polite = [await desk.spend(site, bucket("qps", 50, owner=("y",))) for _ in range(9)]
-    assert (2, 8) == (sum(answer.admitted for answer in greedy), sum(answer.admitted for answer in polite))
+    assert (sum(answer.admitted for answer in greedy), sum(answer.admitted for answer in polite)) == (2, 8)
 
 
 async def test_larger_than_the_bucket_never_passes(desk: Desk) -> None:
@@ -66,7 +66,7 @@ async def test_wait_counts_what_has_been_earned(desk: Desk) -> None:
     qps = bucket("qps", 1)
     await desk.spend(qps)
     desk.clock.advance(200)
-    assert 800 == (await desk.spend(qps)).refusals[0].frees_in_ms
+    assert (await desk.spend(qps)).refusals[0].frees_in_ms == 800
 
     desk.clock.advance(799)
     assert not (await desk.spend(qps)).admitted
@@ -81,7 +81,7 @@ async def test_minute_edge_gives_no_second_budget(desk: Desk) -> None:
     before = [await desk.spend(tpm, prompt_tokens=1, max_tokens=0) for _ in range(60)]
     desk.clock.advance(200)
     after = [await desk.spend(tpm, prompt_tokens=1, max_tokens=0) for _ in range(60)]
-    assert (60, 0) == (sum(a.admitted for a in before), sum(a.admitted for a in after))
+    assert (sum(a.admitted for a in before), sum(a.admitted for a in after)) == (60, 0)
     assert {800} == {answer.refusals[0].frees_in_ms for answer in after}
 
 
@@ -111,37 +111,37 @@ async def test_long_idleness_fills_a_bucket_once(desk: Desk, limited: Bucket, id
 async def test_burst_is_the_capacity(desk: Desk) -> None:
     """Two a second with a burst of five pass five at once and then one each half second."""
     qps = bucket("qps", 2, burst=5)
-    assert 5 == sum([(await desk.spend(qps)).admitted for _ in range(8)])
-    assert 500 == (await desk.spend(qps)).refusals[0].frees_in_ms
+    assert sum([(await desk.spend(qps)).admitted for _ in range(8)]) == 5
+    assert (await desk.spend(qps)).refusals[0].frees_in_ms == 500
 
 
 async def test_costs_multiply_what_is_spent(desk: Desk) -> None:
     """A model of cost 5 spends five requests; input and output tokens are weighted each by their own."""
     qps, tpm = bucket("qps", 50), bucket("tpm", 30_000)
     answer = await desk.spend(qps, tpm, prompt_tokens=100, max_tokens=200, requests_cost=5, input_cost=2, output_cost=3)
-    assert [45, 29_200] == [level.remaining for level in answer.levels]
-    assert 300 == answer.tokens_reserved
+    assert [level.remaining for level in answer.levels] == [45, 29_200]
+    assert answer.tokens_reserved == 300
 
 
 async def test_no_tokens_named_still_reserves_one(desk: Desk) -> None:
     """A request of no tokens, or of tokens that weigh nothing, reserves one token of each token bucket."""
     dimensions = ("tpm", "tokens_in_flight")
     answer = await desk.spend(*[bucket(name, 60) for name in dimensions], prompt_tokens=0, max_tokens=0, input_cost=0, output_cost=0)
-    assert [59, 59] == [level.remaining for level in answer.levels]
-    assert 1 == answer.tokens_reserved
+    assert [level.remaining for level in answer.levels] == [59, 59]
+    assert answer.tokens_reserved == 1
 
 
 async def test_without_buckets_all_is_admitted(desk: Desk) -> None:
     """A caller without limits is admitted and still gets a lease."""
     assert (await desk.spend()).admitted
-    assert 1 == len(await desk.limiter.leases())
+    assert len(await desk.limiter.leases()) == 1
 
 
 async def test_factor_is_a_price(desk: Desk) -> None:
     """At factor 0.5 a request of 60 costs 120 of tpm and holds 120 tokens; a request of the whole bucket still passes."""
     tpm, held = bucket("tpm", 600, factor=0.5), bucket("tokens_in_flight", 600, factor=0.5)
     answer = await desk.spend(tpm, held)
-    assert [480, 480] == [level.remaining for level in answer.levels]
+    assert [level.remaining for level in answer.levels] == [480, 480]
 
     desk.clock.advance(30_000)
     assert (await desk.spend(tpm, held, prompt_tokens=600, max_tokens=0)).admitted
@@ -158,10 +158,10 @@ async def test_factor_moves_the_slots(desk: Desk) -> None:
 async def test_factor_zero_sheds(desk: Desk, dimension: str) -> None:
     """A factor of 0 closes a bucket of any dimension for now, and charges nothing; a limit of 0 closes it for good."""
     shed = (await desk.spend(bucket(dimension, 100, factor=0.0))).refusals[0]
-    assert (True, False, None) == (shed.shed, shed.over_capacity, shed.frees_in_ms)
+    assert (shed.shed, shed.over_capacity, shed.frees_in_ms) == (True, False, None)
 
     closed = (await desk.spend(bucket(dimension, 0))).refusals[0]
-    assert (False, True, None) == (closed.shed, closed.over_capacity, closed.frees_in_ms)
+    assert (closed.shed, closed.over_capacity, closed.frees_in_ms) == (False, True, None)
     assert (await desk.spend(bucket(dimension, 100))).admitted
 
 
@@ -183,16 +183,16 @@ async def test_lowered_limit_is_in_force_at_once(desk: Desk) -> None:
     await desk.spend(bucket("tpm", 600), prompt_tokens=300, max_tokens=0)
     lowered = bucket("tpm", 60)
     assert not (await desk.spend(lowered, prompt_tokens=31, max_tokens=0)).admitted
-    assert 0 == (await desk.spend(lowered, prompt_tokens=30, max_tokens=0)).levels[0].remaining
+    assert (await desk.spend(lowered, prompt_tokens=30, max_tokens=0)).levels[0].remaining == 0
 
 
 async def test_raised_limit_does_not_wait_for_the_old_window(desk: Desk) -> None:
     """One request each 100 s, used up, then raised to 50 a second: the next passes after a little over a second, not after 100."""
     await desk.spend(bucket("qps", 0.01))
-    assert 100_000 == (await desk.spend(bucket("qps", 0.01))).refusals[0].frees_in_ms
+    assert (await desk.spend(bucket("qps", 0.01))).refusals[0].frees_in_ms == 100_000
     raised = bucket("qps", 50)
 
-    assert 1020 == (await desk.spend(raised)).refusals[0].frees_in_ms
+    assert (await desk.spend(raised)).refusals[0].frees_in_ms == 1020
     desk.clock.advance(1020)
     assert (await desk.spend(raised)).admitted
 
@@ -200,8 +200,8 @@ async def test_raised_limit_does_not_wait_for_the_old_window(desk: Desk) -> None
 async def test_a_narrow_caller_forgives_a_shared_bucket_nothing(desk: Desk) -> None:
     """On a bucket that callers share under different bursts, one with a small burst does not wipe what the others spent."""
     wide, narrow = bucket("qps", 10, "site", (), burst=100), bucket("qps", 10, "site", (), burst=1)
-    assert 100 == sum([(await desk.spend(wide)).admitted for _ in range(110)])
-    assert 10_000 == (await desk.spend(narrow)).refusals[0].frees_in_ms
+    assert sum([(await desk.spend(wide)).admitted for _ in range(110)]) == 100
+    assert (await desk.spend(narrow)).refusals[0].frees_in_ms == 10_000
 
     assert not (await desk.spend(wide)).admitted
 
@@ -224,11 +224,22 @@ async def test_room_comes_when_enough_leases_end(desk: Desk) -> None:
     charges = [desk.charge(held, ttl_ms=ttl_ms) for ttl_ms in (10_000, 20_000, 30_000)]
     for charge in charges:
         await desk.limiter.spend(charge)
-    assert 10_000 == (await desk.spend(held)).refusals[0].frees_in_ms
-    assert 20_000 == (await desk.spend(held, max_tokens=100)).refusals[0].frees_in_ms
+    assert (await desk.spend(held)).refusals[0].frees_in_ms == 10_000
+    assert (await desk.spend(held, max_tokens=100)).refusals[0].frees_in_ms == 20_000
 
     await desk.limiter.renew(charges[0].lease_id, SCOPE, 40_000)
-    assert 20_000 == (await desk.spend(held)).refusals[0].frees_in_ms
+    assert (await desk.spend(held)).refusals[0].frees_in_ms == 20_000
+
+
+async def test_ended_leases_make_no_room_twice(desk: Desk) -> None:
+    """A lease that was settled is not waited for: the next room comes when one that still runs ends."""
+    slots = bucket("concurrency", 2)
+    settled = desk.charge(slots, ttl_ms=10_000)
+    await desk.limiter.spend(settled)
+    await desk.spend(slots, ttl_ms=20_000)
+    await desk.limiter.settle(settled.lease_id, SCOPE, Usage(1, 1))
+    await desk.spend(slots, ttl_ms=30_000)
+    assert (await desk.spend(slots)).refusals[0].frees_in_ms == 20_000
 
 
 async def test_room_that_needs_too_many_leases_is_unknown(desk: Desk) -> None:
@@ -236,7 +247,7 @@ async def test_room_that_needs_too_many_leases_is_unknown(desk: Desk) -> None:
     held = bucket("tokens_in_flight", 100)
     for _ in range(100):
         await desk.spend(held, prompt_tokens=1, max_tokens=0)
-    assert 30_000 == (await desk.spend(held, prompt_tokens=64, max_tokens=0)).refusals[0].frees_in_ms
+    assert (await desk.spend(held, prompt_tokens=64, max_tokens=0)).refusals[0].frees_in_ms == 30_000
     assert (await desk.spend(held, prompt_tokens=65, max_tokens=0)).refusals[0].frees_in_ms is None
 
 
@@ -249,8 +260,8 @@ async def test_huge_counts_leave_the_state_whole(desk: Desk) -> None:
         charge = desk.charge(*vast, prompt_tokens=9_007_199_254_740_993)
         assert (await desk.limiter.spend(charge)).admitted
         await desk.limiter.cancel(charge.lease_id, SCOPE)
-    assert [2.0**60, 2.0**60] == [level.remaining for level in await desk.limiter.usage("v")]
-    assert 99 == (await desk.spend(small, prompt_tokens=1, max_tokens=0)).levels[0].remaining
+    assert [level.remaining for level in await desk.limiter.usage("v")] == [2.0**60, 2.0**60]
+    assert (await desk.spend(small, prompt_tokens=1, max_tokens=0)).levels[0].remaining == 99
 
 
 async def test_usage_shows_a_tenants_own_buckets(desk: Desk) -> None:
@@ -258,7 +269,7 @@ async def test_usage_shows_a_tenants_own_buckets(desk: Desk) -> None:
     own = [bucket("qps", 9), bucket("qps", 9, "tenant_model", ("a", "b")), bucket("qps", 9, "subject", ("a", "s"))]
     await desk.spend(*own, bucket("qps", 9, "site", ()), bucket("qps", 9, "model", ("a",)), bucket("qps", 9, owner=("b",)))
     assert [Level(limited, 8, 112) for limited in own] == list(await desk.limiter.usage("a"))
-    assert () == await desk.limiter.usage("nobody")
+    assert await desk.limiter.usage("nobody") == ()
 
 
 async def test_a_passing_crowd_leaves_nothing_behind(desk: Desk) -> None:
@@ -279,20 +290,20 @@ async def test_last_minute_follows_reservations_and_reports(desk: Desk) -> None:
         await desk.limiter.spend(charge)
     await desk.limiter.settle(charges[0].lease_id, SCOPE, Usage(10, 20))
     await desk.limiter.cancel(charges[1].lease_id, SCOPE)
-    assert {("a", "m"): 90} == desk.limiter.spent_last_minute()
+    assert desk.limiter.spent_last_minute() == {("a", "m"): 90}
 
     desk.clock.advance(75_000)
-    assert {("a", "m"): 67.5} == desk.limiter.spent_last_minute()
+    assert desk.limiter.spent_last_minute() == {("a", "m"): 67.5}
     desk.clock.advance(60_000)
-    assert {} == desk.limiter.spent_last_minute()
+    assert desk.limiter.spent_last_minute() == {}
 
 
 async def test_draining_admits_nothing_and_ends_what_runs(desk: Desk) -> None:
     """After drain no request is admitted, while leases in flight are still settled."""
     charge = desk.charge(bucket("concurrency", 1))
     await desk.limiter.spend(charge)
-    assert 1 == await desk.limiter.drain()
+    assert await desk.limiter.drain() == 1
     with pytest.raises(Draining):
         await desk.spend()
     assert (await desk.limiter.settle(charge.lease_id, SCOPE, Usage(1, 1))).freed
-    assert 0 == await desk.limiter.drain()
+    assert await desk.limiter.drain() == 0
