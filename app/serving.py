@@ -11,17 +11,16 @@ import secrets
 import signal
 import socket
 import sys
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any
 from urllib.parse import urlsplit
 
 import structlog
 import uvicorn
 
-from app.clock import Clock, SystemClock
+from app.api.status import Health
+from app.clock import SystemClock
 from app.database import DatabaseUrls, external_urls, migrate
 from app.errors import ConfigError, PolicyRefused
 from app.examples import announce, lay_down_keys, seed_tenants
@@ -31,7 +30,7 @@ from app.observability.metrics import Metrics
 from app.policy.embedded import opa_url, start_opa
 from app.policy.program import find_opa
 from app.postgres import EmbeddedPostgres
-from app.processes import Launcher
+from app.processes import Kept, Launcher
 from app.settings import EngineSettings, Settings
 
 EMBEDDED = "embedded"
@@ -41,6 +40,8 @@ KEEP_ALIVE_S = 75
 """Longer than gateways keep idle connections, so that it is never us who closes one that is about to be used."""
 POLICY_TIMEOUT_S = 10.0
 """OPA loads a bundle in milliseconds; past this the log says what is wrong, and /readyz stays 503."""
+WELL_TIMEOUT_S = 5.0
+"""Children that we started need one or two; engines elsewhere may be down for as long as they like."""
 LOOPBACK = "127.0.0.1"
 
 log = structlog.get_logger()
@@ -62,7 +63,7 @@ async def serve_until_stopped(settings: Settings, file: Path, var: Path) -> None
             await seed_tenants(service.registry)
             await lay_down_keys(service.keys, var)
         children = _Children(settings, file, var, launcher, metrics, around, _own_url(listener))
-        await _Server(service, clock, children.start).serve_on(listener)
+        await _Server(service, children).serve_on(listener)
     finally:
         listener.close()
         await launcher.stop_all()
@@ -118,15 +119,21 @@ class _Children:
     metrics: Metrics
     around: Surroundings
     own_url: str
+    started: list[Kept] = field(default_factory=list)
 
     async def start(self, service: Service) -> None:
         """Start what is ours to start, beside each other, and say that we are ready."""
         await asyncio.gather(self._opa(service), self._telemetry(), *(self._stand_in(e) for e in self.settings.engines if e.stand_in))
+        await _all_well(service.health)
         announce(self.own_url, self.var, embedded=self.settings.database.url == EMBEDDED)
+
+    async def stop(self) -> None:
+        """Stop them again, before our socket closes: an OPA that cannot reach us any more would only fill the log."""
+        await asyncio.gather(*(child.stop() for child in self.started))
 
     async def _opa(self, service: Service) -> None:
         if self.settings.opa.url == EMBEDDED:
-            await start_opa(
+            opa = await start_opa(
                 self.launcher,
                 self.metrics,
                 binary=self.around.opa_binary,
@@ -135,11 +142,13 @@ class _Children:
                 bundle_url=self.own_url,
                 token=self.around.opa_token,
             )
+            self.started.append(opa)
         await _first_policy(service)
 
     async def _telemetry(self) -> None:
         if self.settings.telemetry.url == EMBEDDED:
-            await self.launcher.keep("telemetry", _sluice("telemetry", "--config", self.file, "--listen", self.around.telemetry))
+            arguments = _sluice("telemetry", "--config", self.file, "--listen", self.around.telemetry)
+            self.started.append(await self.launcher.keep("telemetry", arguments))
 
     async def _stand_in(self, engine: EngineSettings) -> None:
         port = urlsplit(engine.url).port or 80
@@ -159,6 +168,17 @@ async def _first_policy(service: Service) -> None:
                 await asyncio.sleep(0.01)
 
 
+async def _all_well(health: Health) -> None:
+    """Wait until every part is well, but not for long: what is missing then is named in the log and by /readyz."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(WELL_TIMEOUT_S):
+            while not all(part["ok"] for part in (await health.report())[1]["parts"].values()):
+                await asyncio.sleep(0.02)
+    for name, part in (await health.report())[1]["parts"].items():
+        if not part["ok"]:
+            log.warning("started without a part", part=name, detail=part["detail"])
+
+
 def _sluice(*arguments: object) -> list[str]:
     return [sys.executable, "-m", "app.cli", *map(str, arguments)]
 
@@ -166,7 +186,7 @@ def _sluice(*arguments: object) -> list[str]:
 class _Server(uvicorn.Server):
     """uvicorn, with our start and our end: children after the socket, draining before the connections close."""
 
-    def __init__(self, service: Service, clock: Clock, when_listening: Callable[[Service], Coroutine[Any, Any, None]]) -> None:
+    def __init__(self, service: Service, children: _Children) -> None:
         super().__init__(
             uvicorn.Config(
                 service.app,
@@ -179,8 +199,7 @@ class _Server(uvicorn.Server):
             )
         )
         self._service = service
-        self._clock = clock
-        self._when_listening = when_listening
+        self._children = children
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
@@ -197,7 +216,7 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, then start what needs our socket."""
         await super().startup(sockets)
-        task = asyncio.create_task(self._when_listening(self._service))
+        task = asyncio.create_task(self._children.start(self._service))
         self._tasks.add(task)
         task.add_done_callback(self._started)
 
@@ -210,9 +229,13 @@ class _Server(uvicorn.Server):
         self._loop.call_soon_threadsafe(self._drain)
 
     def _drain(self) -> None:
-        task = asyncio.create_task(self._service.drain())
+        task = asyncio.create_task(self._drain_and_stop())
         self._tasks.add(task)
         task.add_done_callback(self._drained)
+
+    async def _drain_and_stop(self) -> None:
+        await self._service.drain()
+        await self._children.stop()
 
     def _drained(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

@@ -44,5 +44,5 @@ def configure_logs(level: str = "info", fmt: str = "auto", process: str = "serve
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    for noisy in ("uvicorn.access", "watchfiles", "aiohttp.access", "asyncio"):
+    for noisy in ("uvicorn", "uvicorn.error", "uvicorn.access", "watchfiles", "aiohttp.access", "asyncio"):
         logging.getLogger(noisy).setLevel("WARNING")
