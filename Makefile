@@ -15,7 +15,7 @@ help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s%s\n", $$1, $$2 }' Makefile
 
 run: setup ## Start Sluice with everything it needs, for trying: database, OPA, two stand-in engines
-	@exec $(BIN)/sluice serve --demo
+	@exec $(BIN)/sluice serve
 
 setup: .venv/requirements.txt.done $(OPA) ## Install what running needs: .venv and OPA
 
