@@ -4,11 +4,9 @@ import asyncio
 import contextlib
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import psycopg
@@ -19,6 +17,7 @@ from app.database import conninfo
 from app.postgres import EmbeddedPostgres
 from app.processes import Launcher
 from tests.fixtures.engine import wait_until
+from tests.fixtures.postgres import scratch_folder
 
 PARENT = """
 import asyncio, json, sys
@@ -47,9 +46,8 @@ asyncio.run(main(sys.argv[1]))
 
 @pytest.fixture
 def var():
-    folder = Path(tempfile.mkdtemp(prefix="sluice-test-"))
-    yield folder
-    shutil.rmtree(folder)
+    with scratch_folder() as folder:
+        yield folder
 
 
 def killed(var: str) -> list[int]:

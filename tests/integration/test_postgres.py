@@ -3,7 +3,6 @@
 import os
 import shutil
 import stat
-import tempfile
 from pathlib import Path
 
 import psycopg
@@ -16,6 +15,7 @@ from app.errors import ConfigError
 from app.folders import FolderInUse
 from app.postgres import Access, EmbeddedPostgres
 from app.processes import Launcher
+from tests.fixtures.postgres import scratch_folder
 
 
 @pytest.fixture
@@ -28,10 +28,8 @@ async def launcher():
 @pytest.fixture
 def var():
     """A folder that does not exist yet, in one short enough for sockets."""
-    folder = Path(tempfile.mkdtemp(prefix="sluice-test-"))
-    folder.chmod(0o755)
-    yield folder / "var"
-    shutil.rmtree(folder)
+    with scratch_folder() as folder:
+        yield folder / "var"
 
 
 def embedded(var: Path, launcher: Launcher) -> EmbeddedPostgres:
