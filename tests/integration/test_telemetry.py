@@ -1,0 +1,180 @@
+"""The telemetry process over stand-in engines: snapshots, long polls, reloads, access, and a reader that follows it."""
+
+import asyncio
+import contextlib
+import os
+import stat
+import subprocess
+import sys
+
+import aiohttp
+import pytest
+
+from app.catalog.models import ModelSpec
+from app.clock import SystemClock
+from app.observability.metrics import Metrics
+from app.simulator.completions import build_app as build_engine
+from app.simulator.engine import Engine, EngineConfig
+from app.simulator.faults import Load
+from app.telemetry.configuration import load
+from app.telemetry.follow import follow
+from app.telemetry.server import build_app
+from app.telemetry.snapshot import Reading
+from tests.fixtures.engine import eventually, serving
+from tests.fixtures.telemetry import telemetry, write_settings
+
+MODELS = {"m": ModelSpec(id="m")}
+
+
+@contextlib.asynccontextmanager
+async def stand_in(**options):
+    engine = Engine(EngineConfig("m", **({"blocks": 64} | options)), SystemClock())
+    async with serving(build_engine(engine)) as url:
+        yield engine, url
+
+
+@contextlib.asynccontextmanager
+async def following(target, token=None, models=MODELS):
+    views = []
+    task = asyncio.create_task(follow(target, views.append, models=lambda: models, stale_ms=1000, clock=SystemClock(), token=token))
+    yield views
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def live(views):
+    return views[-1].models["m"].readings["live"] if views else None
+
+
+async def test_a_snapshot_tells_what_the_engines_told(tmp_path):
+    """Both engines' readings are in the snapshot, with the age of their pages."""
+    async with stand_in() as (one, one_url), stand_in(names="v0") as (two, two_url):
+        one.load, two.load = Load(kv_ratio=0.25, waiting=3), Load(kv_ratio=0.75, waiting=4)
+        async with telemetry(tmp_path, {"a": one_url, "b": two_url}) as running:
+            a = await running.node("a", problem=None, readings={"m": Reading(0.25, 3, 0, 768, None, 0)})
+            b = await running.node("b", problem=None, readings={"m": Reading(0.75, 4, 0, 256, None, 0)})
+
+            assert a.age_ms is not None
+            assert b.age_ms is not None
+            assert running.count("sluice_engine_kv_cache_usage_ratio", node="b", model="m") == 0.75
+            assert running.count("sluice_engine_live", node="a") == 1
+
+
+async def test_long_polls(tmp_path):
+    """A poll of the newest generation waits for a change, or ends with the same one; another generation is answered at once."""
+    async with stand_in() as (engine, url), telemetry(tmp_path, {"a": url}) as running:
+        await running.node("a", readings={"m": Reading(0.0, 0, 0, 1024, None, 0)})
+        loop = asyncio.get_running_loop()
+        # A generation that was being published when the node appeared is over after a poll that waits for it.
+        first = await running.snapshot(after=(await running.snapshot()).generation, wait_ms=100)
+
+        started_s = loop.time()
+        same = await running.snapshot(after=first.generation, wait_ms=60)
+        assert loop.time() - started_s >= 0.06
+        assert same.generation == first.generation
+
+        poll = asyncio.create_task(running.snapshot(after=first.generation, wait_ms=500))
+        engine.load = Load(kv_ratio=0.5)
+        changed = await poll
+        assert changed.generation > first.generation
+        assert changed.nodes[0].readings["m"].kv_ratio == 0.5
+        assert (await running.snapshot(after=first.generation, wait_ms=500)).generation >= changed.generation
+
+
+async def test_a_poll_never_waits_longer_than_half_a_second(tmp_path):
+    """Whatever wait a reader asks for, it hears within 500 ms that the process lives."""
+    async with telemetry(tmp_path, {}) as running:
+        generation = (await running.snapshot()).generation
+        async with asyncio.timeout(2):
+            assert (await running.snapshot(after=generation, wait_ms=60_000)).generation == generation
+
+
+@pytest.mark.parametrize("query", ["after=x", "after=-1", "wait_ms=1.5", "after=" + "9" * 30])
+async def test_bad_parameters_are_named(tmp_path, query):
+    """A parameter that is no whole number is a 400 that names it."""
+    async with telemetry(tmp_path, {}) as running, running.session.get(f"/snapshot?{query}") as answer:
+        assert answer.status == 400
+        assert (await answer.text()).startswith(query.partition("=")[0])
+
+
+async def test_engines_follow_the_file(tmp_path):
+    """An engine added to the file is polled, one taken out is gone, and the one that stays keeps its readings."""
+    async with stand_in() as (_, one), stand_in() as (_, two), telemetry(tmp_path, {"a": one}) as running:
+        await running.node("a", problem=None)
+        await eventually(
+            lambda: write_settings(tmp_path, {"a": one, "b": two}) and running.count("sluice_scrapes_total", node="b", result="ok")
+        )
+        write_settings(tmp_path, {"b": two})
+        await eventually(lambda: running.count("sluice_config_loads_total", file="sluice.yaml", result="ok") >= 2)
+        assert [node.name for node in (await running.snapshot()).nodes] == ["b"]
+
+
+async def test_a_token_guards_snapshots_and_metrics(tmp_path):
+    """Without the token nothing is told but that the process lives; the follower with the token gets views."""
+    file = write_settings(tmp_path, {})
+    app = build_app(file, load(file), clock=SystemClock(), metrics=Metrics(), token="sesame")
+    async with serving(app, str(tmp_path / "s")) as target, following(target, "sesame") as views:
+        async with aiohttp.ClientSession(connector=aiohttp.UnixConnector(str(tmp_path / "s"))) as session:
+            for path, headers, status in [
+                ("/snapshot", {}, 401),
+                ("/metrics", {}, 401),
+                ("/snapshot", {"authorization": "Bearer sesam"}, 401),
+                ("/healthz", {}, 200),
+                ("/metrics", {"authorization": "Bearer sesame"}, 200),
+            ]:
+                async with session.get(f"http://telemetry{path}", headers=headers) as answer:
+                    assert answer.status == status
+                    assert "sesame" not in await answer.text()
+        await eventually(lambda: len(views) > 1)
+
+
+async def test_an_engine_under_pressure_is_seen_in_a_quarter_of_a_second(tmp_path):
+    """From the engine's gauge to the reader's view it takes one poll and two short hand-overs."""
+    async with stand_in() as (engine, url), telemetry(tmp_path, {"a": url}, poll_ms=100) as running, following(running.url) as views:
+        await eventually(lambda: live(views) == 1)
+        loop = asyncio.get_running_loop()
+        engine.load = Load(kv_ratio=0.95)
+        started_s = loop.time()
+        await eventually(lambda: views[-1].models["m"].readings.get("kv_max") == 0.95)
+
+        assert loop.time() - started_s < 0.25
+
+
+async def test_a_killed_process_makes_everything_stale_and_a_new_one_brings_it_back(tmp_path):
+    """After kill -9 of the process views go on for a second and then say that no node is live; a restart ends that."""
+    environment = os.environ | {"SLUICE_TELEMETRY_TOKEN": "sesame"}
+
+    def start():
+        program = [sys.executable, "-c", "from app.cli.telemetry import app; app()"]
+        return subprocess.Popen([*program, "--config", str(file), "--listen", target], env=environment, stderr=subprocess.DEVNULL)
+
+    async with stand_in() as (_, url):
+        file, target = write_settings(tmp_path, {"a": url}), f"unix:{tmp_path}/s"
+        first = start()
+        async with following(target, "sesame") as views:
+            await eventually(lambda: live(views) == 1, within_s=20)
+            assert stat.S_IMODE((tmp_path / "s").stat().st_mode) == 0o600
+            first.kill()
+            first.wait(5)
+            before = views[-1].generation
+            await eventually(lambda: live(views) == 0, within_s=2)
+            assert views[-1].generation > before
+            assert [state.why for state in views[-1].nodes] == ["stale"]
+
+            second = start()
+            await eventually(lambda: live(views) == 1, within_s=20)
+            second.terminate()
+            assert second.wait(5) in (0, -15)
+
+
+def test_a_bad_file_or_address_is_said_at_the_start(tmp_path):
+    """The process does not start on a bad configuration, and names what is wrong."""
+    file = write_settings(tmp_path, {})
+    program = [sys.executable, "-c", "from app.cli.telemetry import app; app(standalone_mode=False)"]
+    for arguments, message in [
+        (["--config", str(tmp_path / "none.yaml")], "no such file"),
+        (["--config", str(file), "--listen", "127.0.0.1:x"], "--listen 127.0.0.1:x"),
+    ]:
+        ended = subprocess.run([*program, *arguments], capture_output=True, text=True, timeout=30, check=False)
+        assert ended.returncode != 0
+        assert message in ended.stderr
