@@ -43,8 +43,6 @@ from app.settings import Settings
 from app.telemetry.follow import follow
 from app.telemetry.view import describe
 
-RULES = Path(__file__).resolve().parent.parent / "rego"
-"""The rules that come with Sluice."""
 MIB = 1024 * 1024
 
 
@@ -80,18 +78,17 @@ class Service:
         await self.loader.close()
 
 
-def build(settings: Settings, models: Path, around: Surroundings, clock: Clock, metrics: Metrics) -> Service:
+def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metrics) -> Service:
     """All rooms, wired. Raises ConfigError for a bad models.yaml or secrets folder; nothing is connected yet."""
     engines = {role: create_engine(getattr(around.urls, role), settings.database) for role in ("registry", "intake")}
     timeout_ms = settings.database.timeout_ms
     registry = Registry(engines["registry"], clock, metrics, timeout_ms=timeout_ms)
     keys = Keys(engines["registry"], clock, metrics, timeout_ms=timeout_ms)
-    catalog = Catalog(models, metrics)
+    catalog = Catalog(Path(settings.models), metrics)
     opa = OpaClient(around.opa_url, connections=4 * around.opa_cores, metrics=metrics)
     batcher = Batcher(opa, clock, metrics, timeout_ms=settings.opa.timeout_ms, calls=around.opa_cores)
     policy = Policy(batcher, clock, metrics, memo_bytes=settings.policy.memo_mib * MIB, publish_wait_ms=settings.policy.publish_wait_ms)
-    rules = Path(settings.policy.path) if settings.policy.path else RULES
-    loader = Loader(rules, around.opa_binary, policy, metrics, shadow=frozenset(settings.policy.shadow))
+    loader = Loader(Path(settings.policy.path), around.opa_binary, policy, metrics, shadow=frozenset(settings.policy.shadow))
     readings = Readings(policy)
     limiter = MemoryLimiter(clock, keep_ms=settings.lease.keep_ms, records_bytes=settings.lease.records_mib * MIB, metrics=metrics)
     records = Records(Intake(engines["intake"], metrics, timeout_ms=timeout_ms), Pseudonyms(around.secrets), clock)

@@ -56,7 +56,7 @@ async def serve_until_stopped(settings: Settings, file: Path, var: Path) -> None
     listener = _listen(settings.listen)
     try:
         around = await _surroundings(settings, var, launcher)
-        service = build(settings, file.parent / settings.models, around, clock, metrics)
+        service = build(settings, around, clock, metrics)
         await service.registry.load()
         await service.keys.load()
         if settings.database.url == EMBEDDED:

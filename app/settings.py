@@ -9,9 +9,12 @@ from typing import Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from app.errors import ConfigError
+
+RULES = Path(__file__).resolve().parent.parent / "rego"
+"""The rules that come with Sluice."""
 
 
 class _Section(BaseModel):
@@ -44,7 +47,10 @@ class OpaSettings(_Section):
 class PolicySettings(_Section):
     """Where rules live and how their answers are kept."""
 
-    path: str = Field("", description="folder with rules/, lib/, schemas/; empty: the rules that come with Sluice")
+    path: str = Field(
+        "rego",
+        description="folder with rules/ and lib/; `rego`, where there is none beside the settings file, is the rules that come with Sluice",
+    )
     memo_mib: int = Field(32, ge=1, le=1024, description="bound of the memo of answers; the least used leave first")
     publish_wait_ms: int = Field(25, ge=0, le=1000, description="how long a new snapshot waits for its warm questions")
     shadow: list[str] = Field(
@@ -125,14 +131,14 @@ class Settings(BaseSettings):
     @classmethod
     def settings_customise_sources(
         cls,
-        settings_cls: type[BaseSettings],  # noqa: ARG003
+        settings_cls: type[BaseSettings],  # noqa: ARG003 - the library's signature
         init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the library's signature
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """The environment beats the file (which comes in as init values); load_settings lays --set on top of both."""
-        return env_settings, init_settings
+        """Nothing is read behind the caller's back: load_settings lays file, environment and overrides over each other."""
+        return (init_settings,)
 
 
 class _UniqueKeyLoader(yaml.SafeLoader):
@@ -164,29 +170,54 @@ def explain(error: ValidationError) -> str:
 
 
 def load_settings(file: Path | None = None, overrides: tuple[str, ...] = ()) -> Settings:
-    """Settings from file, environment and `section.name=value` overrides, the later winning. Raises ConfigError."""
+    """Settings from file, environment and `section.name=value` overrides, the later winning. Raises ConfigError.
+
+    Relative paths become absolute: they are relative to the file's folder, without a file to the working directory.
+    """
     document = read_yaml(file) if file else {}
     if not isinstance(document, dict):
         raise ConfigError(f"{file}: an empty or list document; expected settings as a mapping")
-    for override in overrides:
-        path, equals, text = override.partition("=")
-        if not equals:
-            raise ConfigError(f"--set {override}: expected section.name=value")
+    given = document
+    for later in (EnvSettingsSource(Settings)(), *map(_override, overrides)):
+        given = _laid_over(given, later)
     try:
-        settings = Settings(**document)
-        merged = settings.model_dump()
-        for override in overrides:
-            path, _, text = override.partition("=")
-            _lay(merged, path.split("."), yaml.safe_load(text))
-        return Settings.model_validate(merged) if overrides else settings
+        settings = Settings(**given)
     except ValidationError as error:
         raise ConfigError(f"{file or 'settings'}: {explain(error)}") from None
+    return _anchored(settings, file.parent.absolute() if file else Path.cwd())
 
 
-def _lay(tree: dict[str, Any], path: list[str], value: Any) -> None:
-    for part in path[:-1]:
-        branch = tree.setdefault(part, {})
-        if not isinstance(branch, dict):
-            raise ConfigError(f"--set {'.'.join(path)}: {part} is not a section")
-        tree = branch
-    tree[path[-1]] = value
+def _override(text: str) -> dict[str, Any]:
+    path, equals, value = text.partition("=")
+    if not equals or not path:
+        raise ConfigError(f"--set {text}: expected section.name=value")
+    try:
+        tree: Any = yaml.safe_load(value)
+    except yaml.YAMLError:
+        raise ConfigError(f"--set {path}: the value is not YAML") from None
+    for part in reversed(path.split(".")):
+        tree = {part: tree}
+    return dict(tree)
+
+
+def _laid_over(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """`over` on `under`: sections merge, everything else replaces."""
+    merged = dict(under)
+    for name, value in over.items():
+        below = merged.get(name)
+        merged[name] = _laid_over(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+    return merged
+
+
+def _anchored(settings: Settings, folder: Path) -> Settings:
+    policy = folder / settings.policy.path
+    if settings.policy.path == RULES.name and not policy.is_dir():
+        policy = RULES
+    secrets = settings.secrets.path and str(folder / settings.secrets.path)
+    return settings.model_copy(
+        update={
+            "models": str(folder / settings.models),
+            "policy": settings.policy.model_copy(update={"path": str(policy)}),
+            "secrets": settings.secrets.model_copy(update={"path": secrets}),
+        }
+    )

@@ -139,10 +139,7 @@ def _settings(config: Path | None) -> "Settings":
 
 
 def _folder(path: Path | None, config: Path | None) -> Path:
-    from app.policy.folder import default_folder
-
-    settings_path = _settings(config).policy.path
-    return path or (Path(settings_path) if settings_path else default_folder())
+    return path or Path(_settings(config).policy.path)
 
 
 def _where(path: Path | None, config: Path | None) -> tuple[Path, Path, frozenset[str]]:

@@ -71,11 +71,6 @@ class Problems:
             raise PolicyRefused("\n".join(self._lines))
 
 
-def default_folder() -> Path:
-    """The rules that come with Sluice."""
-    return Path(__file__).parents[2] / "rego"
-
-
 def read_files(folder: Path) -> Files:
     """The folder's files. Raises PolicyRefused for whatever has no place in it."""
     problems = Problems()

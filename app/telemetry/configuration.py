@@ -34,7 +34,7 @@ class Configuration:
 def load(file: Path) -> Configuration:
     """The configuration in `file`. Raises ConfigError: a model that an engine serves but models.yaml lacks is one, too."""
     settings = load_settings(file)
-    specs = load_models(models_file(file, settings))
+    specs = load_models(Path(settings.models))
     for engine in settings.engines:
         for model in engine.models:
             if model not in specs:
@@ -42,14 +42,9 @@ def load(file: Path) -> Configuration:
     return Configuration(tuple(settings.engines), specs, settings)
 
 
-def models_file(file: Path, settings: Settings) -> Path:
-    """models.yaml; a relative path is relative to the settings file."""
-    return file.parent / settings.models
-
-
 async def changes(file: Path, current: Configuration, metrics: Metrics) -> AsyncIterator[Configuration]:
     """Each new configuration that is good and differs from the one in force."""
-    folders = {file.parent.resolve(), models_file(file, current.settings).parent.resolve()}
+    folders = {file.parent.resolve(), Path(current.settings.models).parent.resolve()}
     async for _ in awatch(*folders, recursive=False, debounce=DEBOUNCE_MS, step=DEBOUNCE_MS):
         try:
             new = await asyncio.to_thread(_reload, file, current)

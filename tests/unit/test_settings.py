@@ -1,0 +1,72 @@
+"""Settings: file, environment and overrides, the later winning; every mistake names its field."""
+
+import pytest
+
+from app.errors import ConfigError
+from app.settings import RULES, load_settings
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "sluice.yaml"
+    path.write_text("listen: 127.0.0.1:9000\nopa: {timeout_ms: 60}\nmodels: m.yaml\n", "utf-8")
+    return path
+
+
+def test_the_environment_beats_the_file_and_an_override_beats_both(file, monkeypatch):
+    """--set wins over SLUICE_…, which wins over sluice.yaml; what nobody names keeps its default."""
+    monkeypatch.setenv("SLUICE_OPA__TIMEOUT_MS", "70")
+    monkeypatch.setenv("SLUICE_LEASE__TTL_MS", "5000")
+
+    assert load_settings(file).opa.timeout_ms == 70
+    assert load_settings(file, ("opa.timeout_ms=80",)).opa.timeout_ms == 80
+    assert load_settings(file).lease.ttl_ms == 5000
+    assert load_settings(file).listen == "127.0.0.1:9000"
+    assert load_settings(file).lease.keep_ms == 60_000
+
+
+def test_relative_paths_are_relative_to_the_file(file):
+    """models.yaml lies beside sluice.yaml, wherever serve was started from."""
+    assert load_settings(file).models == str(file.parent / "m.yaml")
+
+
+def test_the_rules_that_come_with_sluice_are_the_default(file):
+    """`rego` beside the file is used where it exists; without it the shipped rules are."""
+    assert load_settings(file).policy.path == str(RULES)
+    (file.parent / "rego").mkdir()
+    assert load_settings(file).policy.path == str(file.parent / "rego")
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("opa: {timeout_ms: fast}", "opa.timeout_ms"),
+        ("opa: {timeout: 5}", "opa.timeout"),
+        ("listen: 8080", "listen"),
+        ("listen: a\nlisten: b", "twice"),
+        ("- 1", "mapping"),
+        ("", "mapping"),
+        ("engines: [{name: a, url: 'http://x', models: [m]}, {name: a, url: 'http://y', models: [m]}]", "'a' stands twice"),
+        ("engines: [{name: a, url: 'file:///etc/passwd', models: [m]}]", "engines.0.url"),
+        ("a: [", "sluice.yaml"),
+    ],
+)
+def test_a_wrong_file_names_what_is_wrong(file, text, named):
+    """Nothing starts on half-understood settings."""
+    file.write_text(text, "utf-8")
+
+    with pytest.raises(ConfigError, match=named):
+        load_settings(file)
+
+
+@pytest.mark.parametrize("override", ["opa.timeout_ms", "=5", "opa.timeout_ms=[", "opa.nonsense=1"])
+def test_a_wrong_override_is_refused(file, override):
+    """A misspelt --set never passes silently."""
+    with pytest.raises(ConfigError):
+        load_settings(file, (override,))
+
+
+def test_a_missing_file_is_named(tmp_path):
+    """The error says which file."""
+    with pytest.raises(ConfigError, match=r"absent\.yaml"):
+        load_settings(tmp_path / "absent.yaml")
