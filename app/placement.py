@@ -25,7 +25,7 @@ def ordinary_user(data: Path) -> pwd.struct_passwd | None:
     """
     if os.geteuid() != 0:
         return None
-    with contextlib.suppress(FileNotFoundError, KeyError):
+    with contextlib.suppress(OSError, KeyError):
         if owner := data.stat().st_uid:
             return pwd.getpwuid(owner)
     for name in ORDINARY_USERS:

@@ -245,11 +245,16 @@ class Access:
             ) from None
 
 
-def _programs(user: pwd.struct_passwd | None) -> Path:
-    """The folder of the server's programs, where `user` may run them."""
+def wheel_programs() -> Path:
+    """The folder of the server's programs, where the wheel brought them. Raises ConfigError."""
     spec = importlib.util.find_spec(WHEEL)
     if spec is None or spec.origin is None:
         raise ConfigError(f"the package {WHEEL} is missing", hint="Run `make setup`, or set database.url to a server of your own.")
-    packages = Path(spec.origin).parents[1]
+    return Path(spec.origin).parent / RELEASE / "bin"
+
+
+def _programs(user: pwd.struct_passwd | None) -> Path:
+    """The same, where `user` may run them."""
+    packages = wheel_programs().parents[2]
     copy_name = f"{WHEEL}-{importlib.metadata.version(WHEEL)}"
     return programs_for(user, packages, copy_name, (f"{WHEEL}/{RELEASE}", f"{WHEEL}.libs")) / WHEEL / RELEASE / "bin"

@@ -1,0 +1,142 @@
+"""`sluice doctor` names what is missing, with a remedy, and changes nothing."""
+
+import json
+import os
+import socket
+from pathlib import Path
+
+import pytest
+import typer
+from sqlalchemy.engine import make_url
+from typer.testing import CliRunner
+
+from app.cli.doctor import doctor
+from tests.fixtures.engine import free_port
+
+COMMAND = typer.Typer()
+COMMAND.command()(doctor)
+
+
+def examine(*arguments: str, port: int | None = None) -> tuple[int, dict[str, dict]]:
+    """The exit code and the findings by name."""
+    ran = CliRunner().invoke(COMMAND, ["--output", "json", "--port", str(port or free_port()), *arguments])
+    return ran.exit_code, {finding["name"]: finding for finding in json.loads(ran.stdout)}
+
+
+def test_a_complete_machine_is_ok(tmp_path, opa_binary):
+    """Where everything is there each line is ok, the exit code is 0, and nothing was made."""
+    code, findings = examine("--var", str(tmp_path / "var"))
+
+    assert {name: finding["level"] for name, finding in findings.items()} == dict.fromkeys(
+        ("python", "packages", "sm3", "var", "disk", "settings", "port", "opa", "database"), "ok"
+    )
+    assert code == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_text_has_one_line_each_and_the_remedy_below(tmp_path, opa_binary):
+    """For people each finding is a line, and what to do stands below what failed."""
+    ran = CliRunner().invoke(COMMAND, ["--var", str(tmp_path), "--port", str(free_port()), "--set", "opa.binary=/nowhere/opa"])
+
+    assert "ok    settings  defaults and environment\n" in ran.stdout
+    assert "fail  opa       opa.binary: /nowhere/opa is not a program\n                Name an executable opa" in ran.stdout
+    assert ran.exit_code == 6
+
+
+def test_wrong_settings_are_named(tmp_path):
+    """A setting that does not exist is named with its file, and exits with the code for usage."""
+    (tmp_path / "sluice.yaml").write_text("opa: {timeout: 5}\n")
+    code, findings = examine("--var", str(tmp_path))
+
+    assert findings["settings"]["level"] == "fail"
+    assert findings["settings"]["message"] == f"{tmp_path}/sluice.yaml: opa.timeout: Extra inputs are not permitted"
+    assert code == 2
+
+
+def test_a_port_in_use_is_named(tmp_path):
+    """A port that something listens on is found before serve trips over it."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        code, findings = examine("--var", str(tmp_path), port=other.getsockname()[1])
+
+    assert findings["port"]["level"] == "fail"
+    assert "Address already in use" in findings["port"]["message"]
+    assert "--port N" in findings["port"]["remedy"]
+    assert code == 6
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+    """A var below a file can never be made."""
+    (tmp_path / "file").touch()
+    _, findings = examine("--var", str(tmp_path / "file" / "var"))
+
+    assert findings["var"] == {
+        "name": "var",
+        "level": "fail",
+        "message": f"{tmp_path}/file cannot be written",
+        "remedy": "Give another folder with --var DIR, or mend its owner.",
+    }
+
+
+def test_a_program_that_is_no_opa_is_named(tmp_path):
+    """A program that says nothing of Rego v1 is not taken for OPA."""
+    fake = tmp_path / "opa"
+    fake.write_text("#!/bin/sh\necho 'Version: 0.70.0'\n")
+    fake.chmod(0o755)
+    _, findings = examine("--var", str(tmp_path), "--set", f"opa.binary={fake}")
+
+    assert findings["opa"]["level"] == "fail"
+    assert findings["opa"]["message"] == f"{fake} is no OPA of 1.0 or newer"
+
+
+def test_an_opa_elsewhere_is_asked(tmp_path):
+    """An OPA of the operator's own that does not answer is named."""
+    _, findings = examine("--var", str(tmp_path), "--set", f"opa.url=http://127.0.0.1:{free_port()}")
+
+    assert findings["opa"]["level"] == "fail"
+    assert "Connection refused" in findings["opa"]["message"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root drops rights")
+def test_a_closed_parent_is_told(tmp_path):
+    """Where the server's user cannot reach var, doctor says which folder bars the way and where data will lie."""
+    tmp_path.chmod(0o700)
+    _, findings = examine("--var", str(tmp_path / "var"))
+
+    assert "is closed to it, so programs and data lie in /var/lib/sluice" in findings["database"]["message"]
+
+
+def external(tmp_path: Path, **urls: str) -> dict[str, dict]:
+    (tmp_path / "sluice.yaml").write_text(json.dumps({"database": urls}))
+    return examine("--var", str(tmp_path))[1]
+
+
+def test_a_database_elsewhere_is_tried_with_each_role(tmp_path, database_urls):
+    """Each of the four URLs is tried, and its role told."""
+    urls = database_urls
+    findings = external(tmp_path, url=urls.registry, owner_url=urls.owner, intake_url=urls.intake, log_url=urls.log)
+
+    assert {name: findings[name]["message"] for name in ("database", "owner", "intake", "log")} == {
+        "database": "PostgreSQL 18 as sluice_registry",
+        "owner": "PostgreSQL 18 as sluice_owner",
+        "intake": "PostgreSQL 18 as sluice_intake",
+        "log": "PostgreSQL 18 as sluice_log",
+    }
+
+
+def test_a_superuser_or_a_wrong_password_is_refused(tmp_path, database_urls, postgres_server):
+    """A superuser is no role for serve, and no password is ever shown."""
+    urls = database_urls
+    wrong = make_url(urls.log).set(password="s3cret").render_as_string(hide_password=False)
+    findings = external(tmp_path, url=postgres_server.admin_url, owner_url=urls.owner, intake_url=urls.intake, log_url=wrong)
+
+    assert findings["database"]["message"] == "database.url: a superuser"
+    assert "password authentication failed" in findings["log"]["message"]
+    assert "s3cret" not in json.dumps(findings)
+
+
+def test_a_missing_url_is_named(tmp_path):
+    """With a server of one's own every duty needs its URL; the first that is missing is named."""
+    findings = external(tmp_path, url="postgresql://r:x@127.0.0.1/sluice")
+
+    assert findings["database"]["level"] == "fail"
+    assert findings["database"]["message"].startswith("database.owner_url: missing")
