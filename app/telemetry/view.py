@@ -24,12 +24,12 @@ SIGNAL_FIELDS: dict[Signal, str] = {"kv": "kv_ratio", "waiting": "waiting", "run
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
-    """One model on one node it is configured for. `why` is empty where it is live."""
+    """One model on one node it is configured for. `why` is empty where it is live. Equal content is equal, whatever its age."""
 
     node: str
     model: str
     reading: Reading
-    age_ms: float | None
+    age_ms: float | None = field(compare=False)
     why: str = ""
     """no_page, stale, timeout, connect, status, parse, missing:<signal>."""
 
@@ -43,7 +43,7 @@ class ModelView:
     free_tokens, iteration_ms. The same object as before while the content is the same."""
     nodes: tuple[str, ...] = ()
     """Live nodes, lowest KV first, then fewest waiting, then by name."""
-    age_ms: float | None = None
+    age_ms: float | None = field(default=None, compare=False)
     """Age of the freshest live page; None: no live node."""
 
     def best_node(self, avoid: frozenset[str] = frozenset()) -> str | None:
@@ -68,8 +68,11 @@ def build_view(
     """The view of `snapshot`; what has not changed since `before` keeps its object and its generation."""
     before = before or View()
     states = tuple(_state(node, models[model], stale_ms) for node in snapshot.nodes for model in node.models if model in models)
-    views = {model: _model_view([s for s in states if s.model == model], before.models.get(model)) for model in models}
-    changed = _content(views, states) != _content(before.models, before.nodes)
+    by_model: dict[str, list[NodeState]] = {model: [] for model in models}
+    for state in states:
+        by_model[state.model].append(state)
+    views = {model: _model_view(own, before.models.get(model)) for model, own in by_model.items()}
+    changed = (views, states) != (before.models, before.nodes)
     return View(before.generation + changed, views, states, taken_ms)
 
 
@@ -151,11 +154,6 @@ def _cut(count: int) -> int:
 
 def _or_last(value: float | None) -> float:
     return math.inf if value is None else value
-
-
-def _content(models: Mapping[str, ModelView], nodes: tuple[NodeState, ...]) -> Any:
-    """What a new generation means: all but the ages."""
-    return {model: (one.readings, one.nodes) for model, one in models.items()}, tuple(replace(state, age_ms=None) for state in nodes)
 
 
 def _describe_state(state: NodeState) -> dict[str, Any]:
