@@ -1,7 +1,7 @@
 """A lease: what one admitted request was charged, who may end it, and what its end came to."""
 
 from dataclasses import dataclass
-from enum import Enum
+from typing import Literal
 
 from app.limiter.charge import Bucket, Charge, LiveLease, Settlement, Usage
 
@@ -9,14 +9,10 @@ LEAST_TOKENS = 1
 """Reserved at least, so that a request that names no tokens is never free."""
 
 
-class State(Enum):
-    """How a lease stands; the values are the metric's label."""
+State = Literal["live", "settled", "expired", "released", "cancelled"]
+"""How a lease stands; once it has ended, also the metric's label."""
 
-    LIVE = "live"
-    SETTLED = "settled"
-    EXPIRED = "expired"
-    RELEASED = "released"
-    CANCELLED = "cancelled"
+ENDS: tuple[State, ...] = ("settled", "expired", "released", "cancelled")
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -41,7 +37,7 @@ class Lease:
     buckets: tuple[Bucket, ...] = ()
     prices: tuple[float, ...] = ()
     """What each bucket was charged, in its meter's unit."""
-    state: State = State.LIVE
+    state: State = "live"
     ended_ms: float = 0.0
     answer: bytes | None = None
     settled_by: Usage | None = None

@@ -15,7 +15,7 @@ from app.clock import Clock
 from app.limiter.charge import Charge, Level, LiveLease, Refusal, Settlement, Spent, Usage
 from app.limiter.errors import Draining, LeaseEnded, RequestInFlight
 from app.limiter.last_minute import LastMinute
-from app.limiter.lease import Lease, State
+from app.limiter.lease import ENDS, Lease, State
 from app.limiter.meters import Meter, Meters
 from app.limiter.records import LeaseRecords
 from app.observability.metrics import Metrics
@@ -30,7 +30,7 @@ class MemoryLimiter:
         self._meters = Meters()
         self._spent = LastMinute()
         self._draining = False
-        self._ends: dict[State, Counter] = {state: metrics.lease_ends.labels(state.value) for state in State if state is not State.LIVE}
+        self._ends: dict[State, Counter] = {state: metrics.lease_ends.labels(state) for state in ENDS}
         self._flags = metrics.settle_flags
         metrics.leases.set_function(lambda: len(self._records.live))
         metrics.lease_records_bytes.set_function(lambda: self._records.bytes)
@@ -78,13 +78,19 @@ class MemoryLimiter:
         lease = self._records.find(lease_id, scope)
         if lease.settlement is not None and lease.settled_by == usage:
             return replace(lease.settlement, repeated=True)
-        if lease.state is State.CANCELLED:
+        if lease.state == "cancelled":
             raise LeaseEnded(f"lease {lease_id!r} was cancelled and refunded; there is nothing to settle", field="lease_id")
-        freed = lease.state is State.LIVE
+        freed = lease.state == "live"
         tokens, flags = lease.used(usage)
         refunded = lease.weighted_tokens - tokens
-        self._charge_instead(lease, tokens, now_ms)
-        self._end(lease, State.SETTLED, now_ms)
+        prices = []
+        for bucket, price in zip(lease.buckets, lease.prices, strict=True):
+            meter = self._meters.of(bucket)
+            meter.free(lease)
+            prices.append(meter.correct(bucket, price, tokens, now_ms))
+        lease.prices, lease.weighted_tokens = tuple(prices), tokens
+        self._spent.add((lease.tenant, lease.model), -refunded, now_ms)
+        self._end(lease, "settled", now_ms)
         for flag in flags:
             self._flags.labels(flag).inc()
         lease.settled_by = usage
@@ -95,8 +101,8 @@ class MemoryLimiter:
         """Let the lease live `ttl_ms` from now on; returns that. Raises NotFound, LeaseEnded."""
         now_ms = self._step()
         lease = self._records.find(lease_id, scope)
-        if lease.state is not State.LIVE:
-            raise LeaseEnded(f"lease {lease_id!r} is {lease.state.value}; its slot has been freed", field="lease_id")
+        if lease.state != "live":
+            raise LeaseEnded(f"lease {lease_id!r} is {lease.state}; its slot has been freed", field="lease_id")
         self._records.renew(lease, now_ms + ttl_ms)
         for bucket in lease.buckets:
             self._meters.of(bucket).renew(lease)
@@ -109,22 +115,24 @@ class MemoryLimiter:
         """
         now_ms = self._step()
         lease = self._records.find(lease_id, scope)
-        if lease.state is State.SETTLED:
+        if lease.state == "settled":
             raise LeaseEnded(f"lease {lease_id!r} was settled; a newer settle corrects it", field="lease_id")
-        if lease.state is State.CANCELLED:
+        if lease.state == "cancelled":
             return
-        self._end(lease, State.CANCELLED, now_ms)
         for bucket, price in zip(lease.buckets, lease.prices, strict=True):
-            self._meters.of(bucket).give_back(price)
+            meter = self._meters.of(bucket)
+            meter.free(lease)
+            meter.give_back(price)
         self._spent.add((lease.tenant, lease.model), -lease.weighted_tokens, now_ms)
+        self._end(lease, "cancelled", now_ms)
 
     async def release(self, lease_id: str) -> None:
         """End a live lease by force, as an operator, of whatever scope: as if it expired now. Raises NotFound, LeaseEnded."""
         now_ms = self._step()
         lease = self._records.find(lease_id, None)
-        if lease.state is not State.LIVE:
-            raise LeaseEnded(f"lease {lease_id!r} is {lease.state.value} already", field="lease_id")
-        self._end(lease, State.RELEASED, now_ms)
+        if lease.state != "live":
+            raise LeaseEnded(f"lease {lease_id!r} is {lease.state} already", field="lease_id")
+        self._free(lease, "released", now_ms)
 
     async def leases(self, tenant: str | None = None) -> tuple[LiveLease, ...]:
         """Leases in flight, of one tenant or all, oldest first."""
@@ -155,7 +163,7 @@ class MemoryLimiter:
         """Begin a step: the one instant that rules it, with all that is over by then ended or forgotten."""
         now_ms = self._clock.monotonic_ms()
         while (lease := self._records.due(now_ms)) is not None:
-            self._end(lease, State.EXPIRED, now_ms)
+            self._free(lease, "expired", lease.expires_ms)
         self._records.forget_old(now_ms)
         return now_ms
 
@@ -182,22 +190,17 @@ class MemoryLimiter:
                 prices.append(answer)
         return meters, prices, refusals
 
-    def _end(self, lease: Lease, state: State, now_ms: float) -> None:
-        """End a live lease and free what it held; of an ended one only note how it ended after all."""
-        if lease.state is State.LIVE:
-            for bucket in lease.buckets:
-                self._meters.of(bucket).free(lease)
-            self._ends[state].inc()
-        self._records.end(lease, state, now_ms)
+    def _free(self, lease: Lease, state: State, ended_ms: float) -> None:
+        """End a live lease: what it held is free, what it was charged stays charged."""
+        for bucket in lease.buckets:
+            self._meters.of(bucket).free(lease)
+        self._end(lease, state, ended_ms)
 
-    def _charge_instead(self, lease: Lease, tokens: float, now_ms: float) -> None:
-        """Charge `tokens` in place of what the lease has been charged so far."""
-        meter_of = self._meters.of
-        lease.prices = tuple(
-            [meter_of(bucket).correct(bucket, price, tokens, now_ms) for bucket, price in zip(lease.buckets, lease.prices, strict=True)]
-        )
-        self._spent.add((lease.tenant, lease.model), tokens - lease.weighted_tokens, now_ms)
-        lease.weighted_tokens = tokens
+    def _end(self, lease: Lease, state: State, ended_ms: float) -> None:
+        """Note how a lease ended; of one that had ended before, how it ended after all."""
+        if lease.state == "live":
+            self._ends[state].inc()
+        self._records.end(lease, state, ended_ms)
 
 
 def _tightest(levels: list[Level]) -> tuple[Level, ...]:

@@ -43,7 +43,7 @@ class Meter(ABC):
     def ask(self, bucket: Bucket, cost: float, now_ms: float) -> float | Refusal:
         """The price of `cost` where the bucket can pay it now, else why not. Charges nothing."""
         mine = self.bucket
-        if bucket.limit != mine.limit or bucket.burst != mine.burst or bucket.factor != mine.factor:
+        if bucket is not mine and (bucket.limit != mine.limit or bucket.burst != mine.burst or bucket.factor != mine.factor):
             self.adopt(bucket, now_ms)
         if cost > self.most:
             return Refusal(bucket, cost, None, over_capacity=True)

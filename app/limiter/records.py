@@ -81,14 +81,14 @@ class LeaseRecords:
         lease.expires_ms = expires_ms
         self._expect(lease)
 
-    def end(self, lease: Lease, state: State, now_ms: float) -> None:
+    def end(self, lease: Lease, state: State, ended_ms: float) -> None:
         """Turn a lease into a record, or say of a record how it ended after all. What was cancelled answers no request id."""
         if self.live.pop(lease.lease_id, None) is not None:
-            lease.ended_ms = now_ms
+            lease.ended_ms = ended_ms
             self._ended[lease.lease_id] = lease
             self._ended_in_order.append(lease)
         lease.state = state
-        if state is State.CANCELLED or lease.answer is None:
+        if state == "cancelled" or lease.answer is None:
             self._unlist(lease)
 
     def due(self, now_ms: float) -> Lease | None:
