@@ -6,4 +6,4 @@ import os
 for _name in [name for name in os.environ if name.startswith("SLUICE_") and name not in ("SLUICE_SAMPLES",)]:
     del os.environ[_name]
 
-pytest_plugins = ["tests.fixtures.engine", "tests.fixtures.opa", "tests.fixtures.policy", "tests.fixtures.postgres"]
+pytest_plugins = ["tests.fixtures.engine", "tests.fixtures.opa", "tests.fixtures.policy", "tests.fixtures.postgres", "tests.fixtures.serve"]
