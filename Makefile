@@ -17,9 +17,9 @@ help: ## List these commands
 run: setup ## Start Sluice with everything it needs, for trying: database, OPA, two stand-in engines
 	@exec $(BIN)/sluice serve
 
-setup: .venv/requirements.txt.done $(OPA) ## Install what running needs: .venv and OPA
+setup: .venv/requirements.txt.done .tools/opa.done ## Install what running needs: .venv and OPA
 
-setup-dev: .venv/requirements-dev.txt.done $(OPA) ## Install what testing needs, too
+setup-dev: .venv/requirements-dev.txt.done .tools/opa.done ## Install what testing needs, too
 
 test: format lint types imports dependencies policies tests ## Check everything; nothing else decides whether a change is good
 
@@ -33,12 +33,12 @@ types: setup-dev ## mypy, strict
 	@echo '==> types' && $(BIN)/mypy
 
 imports: setup-dev ## The arrows between rooms point down only
-	@echo '==> imports' && $(BIN)/lint-imports --no-cache
+	@echo '==> imports' && $(BIN)/lint-imports --no-cache --no-logo
 
 dependencies: setup-dev ## Every dependency is declared and used
 	@echo '==> dependencies' && $(BIN)/deptry .
 
-policies: $(OPA) ## Rules: format, strict check against the schemas, tests, coverage
+policies: .tools/opa.done ## Rules: format, strict check against the schemas, tests, coverage
 	@echo '==> policies'
 	@$(OPA) fmt --fail --list $(REGO)
 	@$(OPA) check --strict --schema rego/schemas $(REGO)
@@ -61,7 +61,7 @@ MOVED := $(if $(filter $(CURDIR),$(shell cat .venv/made-in 2>/dev/null)),,FORCE)
 .venv/%.done: % pyproject.toml setup/python.sh $(MOVED)
 	@setup/python.sh $*
 
-$(OPA): setup/opa.sh
+.tools/opa.done: setup/opa.sh $(if $(wildcard $(OPA)),,FORCE)
 	@setup/opa.sh
 
 FORCE:

@@ -47,10 +47,13 @@ download_release() {
 
 sha256_of() { { sha256sum "$1" 2>/dev/null || shasum -a 256 "$1"; } | cut -d' ' -f1; }
 
+is_right() { .tools/opa version 2>/dev/null | grep -qx "Version: $version"; }
+
 mkdir -p .tools
-rm -f .tools/opa
-link_from_path || build_with_go || download_release \
+is_right || rm -f .tools/opa
+is_right || link_from_path || build_with_go || download_release \
   || fail "no Open Policy Agent: none of 1.0 or newer on PATH, Go could not build it, and no release could be fetched" \
     "install Go 1.21 or newer with a network, or put an opa of 1.0 or newer on PATH, then run the same command again"
 speaks_rego_v1 .tools/opa || fail ".tools/opa does not run" "remove it and run the same command again"
+touch .tools/opa.done
 step "OPA is ready: $(.tools/opa version | head -n 1)"
