@@ -44,6 +44,7 @@ from app.telemetry.follow import follow
 from app.telemetry.view import describe
 
 MIB = 1024 * 1024
+EXPIRE_EVERY_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,7 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
             tasks.create_task(catalog.watch())
             tasks.create_task(loader.watch())
             tasks.create_task(readings.publish())
+            tasks.create_task(_expire_leases(limiter))
             tasks.create_task(
                 follow(
                     around.telemetry,
@@ -133,6 +135,13 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
     install_openapi(cold)
     hot = HotRoutes(once, Leases(limiter, settings.lease.ttl_ms))
     return Service(Edge(cold, hot.match, keys, metrics), registry, keys, loader, limiter, health)
+
+
+async def _expire_leases(limiter: MemoryLimiter) -> None:
+    """Answers are exact without it; the gauge of leases and the memory of ended ones are current where nobody asks."""
+    while True:
+        await limiter.expire_due()
+        await asyncio.sleep(EXPIRE_EVERY_S)
 
 
 def _principal(request: Request) -> Principal:
