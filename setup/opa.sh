@@ -18,6 +18,7 @@ link_from_path() {
 }
 
 build_with_go() {
+  PATH=$PATH:/usr/local/go/bin # where Go's own archive is unpacked, whether or not a profile says so
   command -v go >/dev/null || return 1
   step "building OPA $version with $(go version | cut -d' ' -f3): about 3 minutes on 2 cores, once"
   GOBIN=$PWD/.tools CGO_ENABLED=0 watched .tools/opa-build.log . 50 "packages compiled" \
