@@ -151,6 +151,19 @@ async def test_a_page_of_other_models_is_missing_its_signals(tmp_path):
         assert set(node.readings) == {"x", "y"}
 
 
+async def test_a_page_that_breaks_its_reader_is_asked_for_again(tmp_path, monkeypatch):
+    """Whatever a page provokes in its reader, the engine is a parse problem and goes on being polled."""
+
+    class Broken:
+        def read(self, body, content_type):
+            raise ZeroDivisionError
+
+    monkeypatch.setattr("app.telemetry.poller.READERS", {"vllm": Broken})
+    async with raw_engine(http(PAGE)) as url, telemetry(tmp_path, {"a": url}) as running:
+        await running.node("a", problem="parse")
+        await eventually(lambda: running.count("sluice_scrapes_total", node="a", result="parse") >= 3)
+
+
 async def test_one_scrape_in_flight(tmp_path):
     """However slow the engine, it never has two scrapes of ours at once."""
     now, most = 0, 0

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -165,6 +166,23 @@ async def test_a_killed_process_makes_everything_stale_and_a_new_one_brings_it_b
             await eventually(lambda: live(views) == 1, within_s=20)
             second.terminate()
             assert second.wait(5) in (0, -15)
+
+
+async def test_a_frozen_process_makes_everything_stale(tmp_path):
+    """A process that accepts polls and never answers is as good as gone: no node is live a second later, until it thaws."""
+    async with stand_in() as (_, url):
+        file, target = write_settings(tmp_path, {"a": url}), f"unix:{tmp_path}/s"
+        program = [sys.executable, "-c", "from app.cli.telemetry import app; app()", "--config", str(file), "--listen", target]
+        with subprocess.Popen(program, stderr=subprocess.DEVNULL) as process:  # noqa: ASYNC220 - starting is quick
+            try:
+                async with following(target) as views:
+                    await eventually(lambda: live(views) == 1, within_s=20)
+                    process.send_signal(signal.SIGSTOP)
+                    await eventually(lambda: live(views) == 0, within_s=2)
+                    process.send_signal(signal.SIGCONT)
+                    await eventually(lambda: live(views) == 1, within_s=5)
+            finally:
+                process.kill()
 
 
 def test_a_bad_file_or_address_is_said_at_the_start(tmp_path):
