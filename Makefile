@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run setup setup-dev test format lint types imports dependencies policies tests bench clean
+.PHONY: help run setup setup-dev test format lint types imports dependencies policies tests reference bench clean
 
 BIN := .venv/bin
 OPA := .tools/opa
@@ -47,6 +47,9 @@ policies: .tools/opa.done ## Rules: format, strict check against the schemas, te
 
 tests: setup-dev ## pytest: unit, integration on real OPA and PostgreSQL, faults
 	@echo '==> tests' && $(BIN)/pytest
+
+reference: setup ## Write docs/reference from the code
+	@$(BIN)/python -m docs.generate
 
 bench: setup-dev ## Measure the budgets beside OPA alone and a bare route
 	@$(BIN)/python -m bench
