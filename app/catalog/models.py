@@ -15,7 +15,7 @@ Signal = Literal["kv", "waiting", "running"]
 class Hours(BaseModel):
     """Hours of the tenant's day in which access is open: `from` inclusive, `to` exclusive, 0..24."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, serialize_by_alias=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, serialize_by_alias=True, use_attribute_docstrings=True)
 
     start: int = Field(alias="from", ge=0, le=23)
     end: int = Field(alias="to", ge=1, le=24)
@@ -24,38 +24,55 @@ class Hours(BaseModel):
 class Sensitive(BaseModel):
     """Who may use a sensitive model (B16); an attribute that is not named is not asked for."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     actions: tuple[str, ...] = ("infer",)
+    """Actions it is open for."""
     roles: tuple[str, ...] = Field(min_length=1)
+    """One of these must be among the subject's roles."""
     purposes: tuple[str, ...] = ()
+    """The request must state one of these."""
     regions: tuple[str, ...] = ()
+    """The tenant's region must be one of these, and the subject's too where the gateway tells it."""
     hours: Hours | None = None
+    """When it is open, in the tenant's zone."""
     clearance: int | None = Field(None, ge=0)
+    """The subject's attribute `clearance` must be at least this."""
     mask: tuple[str, ...] = ()
+    """Fields that the gateway must mask: they come back as an obligation."""
     approval: bool = False
+    """Whether an approval is needed."""
     retention_days: int = Field(ge=184, le=3660)
+    """How long the log keeps each access."""
 
 
 class ModelSpec(BaseModel):
     """One model. Unknown fields are refused, so that a misspelt limit is never silently absent."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     id: str = Field(min_length=1, max_length=128)
+    """What requests name it."""
     cost: float = Field(1.0, gt=0, le=1000)
     """What one call spends of QPS and TPM (B2)."""
     cached_weight: float = Field(1.0, ge=0, le=1)
     """What a cached prompt token costs of an uncached one."""
     default_max_tokens: int = Field(512, ge=1, le=10_000_000)
+    """Output tokens reserved for a request that names none."""
     signals: tuple[Signal, ...] = ("kv", "waiting")
+    """What its engines tell; a page without one of these does not count as fresh."""
     preallocates: bool = True
+    """Whether the engine takes all device memory at its start, so that only KV usage tells its load."""
     layers: int | None = Field(None, ge=1)
+    """Layers that have a KV cache."""
     kv_heads: int | None = Field(None, ge=1)
+    """Heads of the KV cache, not of attention."""
     head_dim: int | None = Field(None, ge=1)
+    """Numbers in one head."""
     kv_bytes: float | None = Field(None, gt=0)
     """Bytes of one number in the cache: 2 for FP16, 1 for FP8."""
     sensitive: Sensitive | None = None
+    """Present: the model is sensitive, and this says who may use it."""
 
     @field_validator("id")
     @classmethod

@@ -6,6 +6,8 @@ enumerations. docs/reference/metrics.md is generated from this registry.
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 
+from app import __version__
+
 FAST_BUCKETS = (0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
 """Seconds, fine where a warm decision lies (budget: p99 under 5 ms)."""
 
@@ -36,9 +38,10 @@ class Metrics:
         self.model = LabelBound(max_models)
         r = self.registry
         self.build = Info("sluice_build", "Version of this process.", registry=r)
+        self.build.info({"version": __version__})
         self.decisions = Counter(
             "sluice_decisions",
-            "Decisions by outcome (allow, deny, refuse, shed, error) and first reason code.",
+            "Decisions by outcome (allow, deny, quota, shed, error) and first reason code.",
             ["outcome", "reason", "tenant", "model", "region", "sla_class"],
             registry=r,
         )

@@ -69,10 +69,8 @@ class Settled:
     answers: tuple[Key, ...]
 
 
-class Moved(Unanswered):
+class Moved(PolicyUnavailable):
     """OPA runs another revision than the one asked under."""
-
-    code = "policy_unavailable"
 
 
 class Policy:

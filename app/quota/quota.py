@@ -108,16 +108,24 @@ Label = Annotated[str, BeforeValidator(_name), Field(max_length=128, pattern=r"^
 class QuotaBody(BaseModel):
     """A quota as it comes in: numbers are numbers, unknown fields are refused."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True)
 
     qps: Qps | None = None
+    """Requests per second."""
     tpm: int | None = Field(None, ge=1, le=MAX_TPM)
+    """Weighted tokens per minute."""
     concurrency: int | None = Field(None, ge=1, le=MAX_CONCURRENCY)
+    """Requests at once."""
     rate_factors: dict[str, Factor] = Field(default_factory=dict, max_length=MAX_MODELS)
+    """By model: multiplies the tenant's QPS limit for it (B5)."""
     costs: dict[str, Factor] = Field(default_factory=dict, max_length=MAX_MODELS)
+    """By model: what one call spends, in place of the model's own cost (B2, last column)."""
     sla_class: Label = Field(DEFAULT_SLA_CLASS, min_length=1)
+    """For rules to read, and a label of metrics."""
     region: Label = ""
+    """For rules to read, and a label of metrics."""
     zone: str = DEFAULT_ZONE
+    """IANA name of the zone whose hours rules compare with."""
 
     @field_validator("rate_factors", "costs")
     @classmethod
