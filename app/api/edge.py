@@ -85,21 +85,24 @@ class Edge:
             await self._inner(scope, receive, send)
             return
         headers = dict(scope["headers"])
+        echo = _echo(headers)
         started = False
 
         async def watch_start(message: Message) -> None:
             nonlocal started
-            started = started or message["type"] == "http.response.start"
+            if message["type"] == "http.response.start":
+                started = True
+                message["headers"] = [*message["headers"], *echo]
             await send(message)
 
         try:
             await self._route(scope, headers, receive, watch_start)
         except SluiceError as error:
-            await self._refuse(error, headers, watch_start)
+            await self._refuse(error, watch_start)
         except Exception as error:  # the last line: whatever went wrong, the caller gets a clear answer
             log.exception("unexpected error", path=scope["path"], kind=type(error).__name__)
             if not started:
-                await self._refuse(InternalError("an unexpected error; nothing of the request was kept"), headers, watch_start)
+                await self._refuse(InternalError("an unexpected error; nothing of the request was kept"), watch_start)
 
     async def _route(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, send: Send) -> None:
         path: bytes = scope.get("raw_path") or scope["path"].encode()
@@ -110,16 +113,16 @@ class Edge:
         body = b"" if scope["method"] in ("GET", "HEAD") else await _read(receive, headers, limit)
         if handler is not None and principal is not None:
             answer = await handler(Call(principal, path, body, _query(scope), receive))
-            await answer.send(send, *_echo(headers))
+            await answer.send(send)
             return
         scope.setdefault("state", {})["principal"] = principal
         await self._inner(scope, _replay(body, receive), send)
 
-    async def _refuse(self, error: SluiceError, headers: dict[bytes, bytes], send: Send) -> None:
+    async def _refuse(self, error: SluiceError, send: Send) -> None:
         self._metrics.http_refused.labels(error.code).inc()
         # What was not read of the body would be taken for the next request: close instead.
         extra = ((b"connection", b"close"),) if error.status in (401, 408, 413, 415) else ()
-        await problem(error).send(send, *_echo(headers), *extra)
+        await problem(error).send(send, *extra)
 
 
 async def gone(receive: Receive) -> bool:
