@@ -9,26 +9,17 @@ from pydantic import BaseModel, ValidationError
 
 from app.api import strict_json
 from app.api.answer import Answer
-from app.api.edge import Call, Handler, gone
-from app.api.problems import bad_fields
+from app.api.edge import MAX_BATCH_BODY, Call, Handler, gone
+from app.api.problems import MethodNotAllowed, bad_fields
 from app.auth.keys import Role
 from app.decision.leases import Leases
 from app.decision.once import Once
 from app.decision.request import MAX_BATCH, DecideRequest, RenewRequest, SettleRequest
-from app.errors import BadRequest, SluiceError
+from app.errors import BadRequest
 
 Shape = TypeVar("Shape", bound=BaseModel)
 GATEWAY: tuple[Role, ...] = ("gateway", "admin")
 """Roles that may ask for decisions."""
-
-
-class MethodNotAllowed(SluiceError):
-    """The route exists, but not for this method."""
-
-    code = "method_not_allowed"
-    status = 405
-    exit_code = 2
-    hint = "Use POST."
 
 
 class HotRoutes:
@@ -47,7 +38,7 @@ class HotRoutes:
             parts = path.split(b"/")
             handler = self._lease.get(parts[3]) if len(parts) == 4 else None
         if handler is not None and method != "POST":
-            raise MethodNotAllowed(f"{method} is not possible here")
+            raise MethodNotAllowed(method, allow="POST")
         return handler
 
     async def decide(self, call: Call) -> Answer:
@@ -63,7 +54,7 @@ class HotRoutes:
 
     async def batch(self, call: Call) -> Answer:
         """POST /decide/batch {requests: [...]}: up to 256 decisions in the same order; a bad item refuses the whole batch uncharged."""
-        document = strict_json.loads(call.body)
+        document = strict_json.loads(call.body, max_bytes=MAX_BATCH_BODY)
         items = document.get("requests") if isinstance(document, dict) else None
         if not isinstance(items, list) or not 1 <= len(items) <= MAX_BATCH:
             raise BadRequest(f"requests: expected a list of 1 to {MAX_BATCH} requests", field="requests")

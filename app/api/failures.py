@@ -5,8 +5,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from app.api.answer import Answer
-from app.api.decide import MethodNotAllowed
-from app.api.problems import problem
+from app.api.problems import MethodNotAllowed, problem
 from app.errors import BadRequest, NotFound, SluiceError
 
 
@@ -23,10 +22,10 @@ def install_failures(app: FastAPI) -> None:
         field = ".".join(str(part) for part in first["loc"][1:]) or "request"
         return _response(problem(BadRequest(f"{field}: {first['msg']}", field=field)))
 
-    async def unrouted(_: Request, error: Exception) -> Response:
+    async def unrouted(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class alone
         if error.status_code == 405:
-            return _response(problem(MethodNotAllowed("this method is not possible here", hint="See /openapi.json.")), error.headers)
+            return _response(problem(MethodNotAllowed(request.method, allow=(error.headers or {}).get("Allow", ""))))
         return _response(problem(NotFound("no such route", hint="See /openapi.json for the routes.")))
 
     app.add_exception_handler(SluiceError, ours)
@@ -34,6 +33,6 @@ def install_failures(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, unrouted)
 
 
-def _response(answer: Answer, more: object = None) -> Response:
+def _response(answer: Answer) -> Response:
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in answer.headers}
-    return Response(answer.body, answer.status, {**headers, **(more if isinstance(more, dict) else {})}, answer.content_type)
+    return Response(answer.body, answer.status, headers, answer.content_type)

@@ -26,6 +26,19 @@ TITLES = {
 }
 
 
+class MethodNotAllowed(SluiceError):
+    """The route exists, but not for this method."""
+
+    code = "method_not_allowed"
+    status = 405
+    exit_code = 2
+    hint = "Use a method that the Allow header names; /openapi.json has all routes."
+
+    def __init__(self, method: str, allow: str) -> None:
+        super().__init__(f"{method} is not possible here; {allow} is")
+        self.allow = allow
+
+
 def problem(error: SluiceError) -> Answer:
     """The answer for an error: type, title, status, detail, code, hint, and the field where one is to blame."""
     document: dict[str, Any] = {
@@ -41,6 +54,8 @@ def problem(error: SluiceError) -> Answer:
     headers: tuple[tuple[bytes, bytes], ...] = ()
     if error.status == 401:
         headers = ((b"www-authenticate", b"Bearer"),)
+    elif isinstance(error, MethodNotAllowed):
+        headers = ((b"allow", error.allow.encode("ascii")),)
     elif error.status == 503:
         headers = ((b"retry-after", b"3"),)
     return Answer(error.status, orjson.dumps(document), PROBLEM, headers)
