@@ -30,7 +30,9 @@ ORPHANED = 70  # exit code of a child whose parent died between fork and prctl
 LINE_BYTES = 8192  # a longer line is cut, so that a child without newlines cannot fill our memory
 TAIL_LINES = 20  # what the log of an exit repeats
 DRAIN_TIMEOUT_S = 0.5  # how long the output of an ended child may still come
-STOP_TIMEOUT_S = 5.0  # half of the 10 s in which serve must be gone after SIGTERM
+STOP_TIMEOUT_S = 5.0  # one child's share of the time below
+STOP_LEAST_S = 0.5  # ten times what PostgreSQL needs for an orderly end
+STOP_ALL_TIMEOUT_S = 8.0  # serve must be gone 10 s after SIGTERM
 READY_TIMEOUT_S = 30.0  # a first start on a slow disk recovers or copies files first
 RESTART_FIRST_S = 0.2  # most deaths are single
 RESTART_MOST_S = 5.0  # an operator's repair is noticed soon
@@ -223,10 +225,12 @@ class Launcher:
         self._held[self._held.index(child)] = kept
         return kept
 
-    async def stop_all(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
-        """Stop all children, the newest first; each may take `timeout_s`."""
+    async def stop_all(self, timeout_s: float = STOP_ALL_TIMEOUT_S) -> None:
+        """Stop all children, the newest first, in about `timeout_s` altogether: who ignores it leaves the others little time."""
+        deadline_ms = self._clock.monotonic_ms() + timeout_s * 1000
         while self._held:
-            await self._held.pop().stop(timeout_s)
+            left_s = (deadline_ms - self._clock.monotonic_ms()) / 1000
+            await self._held.pop().stop(min(STOP_TIMEOUT_S, max(STOP_LEAST_S, left_s)))
 
 
 async def _spawn(name: str, argv: Argv, options: Options) -> Child:

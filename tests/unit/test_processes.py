@@ -123,6 +123,20 @@ async def test_all_are_stopped_newest_first():
     assert [event["child"] for event in events if event.get("line") == "bye"] == ["telemetry", "opa", "database"]
 
 
+async def test_children_that_ignore_it_share_one_time_limit():
+    """However many children ignore their signal, stopping all takes about the time given, not that time for each."""
+    launcher = Launcher(SystemClock())
+    for name in ("one", "two"):
+        child = await launcher.start(name, shell(IGNORES_TERM))
+        await eventually(lambda child=child: "up" in child.tail)
+    with capture_logs() as events:
+        await launcher.stop_all(timeout_s=0.7)
+
+    waits = {event["child"]: event["after_s"] for event in events if event["event"] == "child_killed"}
+    assert waits["two"] == pytest.approx(0.7, abs=0.01)
+    assert waits["one"] == 0.5
+
+
 async def test_a_kept_child_is_started_again():
     """A child that dies is started again, and each death is logged with its code and last lines."""
     pauses = []
