@@ -9,6 +9,7 @@ import psycopg
 import pytest
 from structlog.testing import capture_logs
 
+from app import placement
 from app.clock import SystemClock
 from app.database import conninfo
 from app.errors import ConfigError
@@ -77,6 +78,20 @@ async def test_two_folders_side_by_side(var, launcher):
     assert one.pid != other.pid
     assert await rows(one.admin_url, "SHOW data_directory") == [(f"{var}/postgres/data",)]
     assert await rows(other.admin_url, "SHOW data_directory") == [(f"{var.with_name('other')}/postgres/data",)]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root drops rights")
+async def test_a_closed_parent_stays_closed(var, launcher, monkeypatch):
+    """Below a folder that only root enters, as root's home is, the server works all the same: its data lie elsewhere."""
+    monkeypatch.setattr(placement, "SHARED_HOME", var.parent / "shared")
+    closed = var.parent / "closed"
+    closed.mkdir(mode=0o700)
+    server = embedded(closed / "var", launcher)
+    await server.start()
+
+    [(data,)] = await rows(server.admin_url, "SHOW data_directory")
+    assert Path(data).parents[1] == var.parent / "shared"
+    assert stat.S_IMODE(closed.stat().st_mode) == 0o700
 
 
 async def test_a_start_cut_short_is_begun_anew(var, launcher):
