@@ -30,9 +30,9 @@ class Ran:
     stderr: str
 
     def json(self) -> Any:
-        """The JSON document on stdout. Raises PolicyRefused with what the program said instead."""
+        """Its JSON document: on stdout, or on stderr where it only has errors to tell. Raises PolicyRefused with what it said instead."""
         try:
-            return orjson.loads(self.stdout)
+            return orjson.loads(self.stdout.strip() or self.stderr)
         except orjson.JSONDecodeError:
             raise PolicyRefused(f"opa gave no JSON: {self.stderr.strip() or f'exit code {self.exit_code}'}") from None
 
