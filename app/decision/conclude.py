@@ -8,6 +8,9 @@ from app.decision.retry import default_retry_ms, limit_headers, retry_after_ms, 
 from app.limiter.charge import Refusal, Spent
 from app.policy.terms import Deny, Terms
 
+PASSING = (429, 503)
+"""Statuses of refusals that pass with time."""
+
 
 def admitted(facts: Facts, terms: Terms, spent: Spent) -> Decision:
     """The request may start, for as long as its lease lives."""
@@ -25,9 +28,9 @@ def admitted(facts: Facts, terms: Terms, spent: Spent) -> Decision:
 
 
 def denied(facts: Facts, denies: Sequence[Deny], draw: float) -> Decision:
-    """A rule refuses. Waiting helps only where the rule itself answers 429 or 503."""
-    status = denies[0].status
-    wait = default_retry_ms(draw) if status in (429, 503) else None
+    """A rule refuses. Waiting helps only where every refusing rule itself answers 429 or 503; a final status goes before."""
+    status = next((deny.status for deny in denies if deny.status not in PASSING), denies[0].status)
+    wait = default_retry_ms(draw) if status in PASSING else None
     reasons = tuple(Reason(deny.code, deny.message, rule=deny.rule) for deny in denies)
     return _refusal(facts, "deny", status, reasons, wait)
 

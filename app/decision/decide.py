@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import structlog
 from uuid_utils import uuid7
 
 from app.catalog.catalog import Catalog
@@ -31,11 +32,13 @@ from app.policy.unanswered import Unanswered
 from app.quota.registry import Registry, Tenant
 from app.telemetry.view import ModelView
 
+log = structlog.get_logger()
+
 QUOTA_DIMENSIONS = frozenset(("qps", "tpm", "concurrency"))
 """What a quota can name; a rule must limit each that it does name."""
 
-UNKNOWN_MODEL = Deny("known", "unknown_model", "no model spec has this id")
-"""Stands in where an operator's rules let an unknown model pass: without a spec nothing says what to reserve."""
+UNKNOWN = Deny("known", "unknown", "the tenant has no quota, or no model spec has this id")
+"""Stands in where an operator's rules let them pass: without a quota or a spec nothing would be limited or reserved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,7 @@ class Decider:
             terms = await self._terms(request, tenant, spec)
             facts = replace(facts, revision=terms.revision, degraded=facts.degraded or terms.degraded)
             answered = rooms.clock.monotonic_ms()
-            decision = await self._spend(asking, spec, terms, facts)
+            decision = await self._spend(asking, tenant, spec, terms, facts)
             spent = rooms.clock.monotonic_ms()
             decision = await self._write(asking, spec, terms, decision)
         except Unanswered as failure:
@@ -101,11 +104,11 @@ class Decider:
         dimensions = frozenset(QUOTA_DIMENSIONS.intersection(tenant.facts)) if tenant else frozenset()
         return await policy.terms(question, sensitive=sensitive, dimensions=dimensions)
 
-    async def _spend(self, asking: Asking, spec: ModelSpec | None, terms: Terms, facts: Facts) -> Decision:
+    async def _spend(self, asking: Asking, tenant: Tenant | None, spec: ModelSpec | None, terms: Terms, facts: Facts) -> Decision:
         """Refuse or shed before anything is spent, else spend all or nothing."""
         rooms = self._rooms
-        if terms.denies or spec is None:
-            return conclude.denied(facts, terms.denies or (UNKNOWN_MODEL,), rooms.draw())
+        if terms.denies or tenant is None or spec is None:
+            return conclude.denied(facts, terms.denies or (UNKNOWN,), rooms.draw())
         if terms.shed > 0 and rooms.draw() < terms.shed:
             return conclude.shed(facts, terms, rooms.draw())
         charge = charges(asking, spec, terms, lease_id=facts.id, ttl_ms=rooms.ttl_ms)
@@ -121,7 +124,9 @@ class Decider:
         """Commit what is owed to the log before the answer leaves; without it nothing is granted and nothing stays spent."""
         try:
             await self._rooms.records.write(asking.request, asking.caller, spec, terms, decision)
-        except DependencyDown:
+        except Exception as error:  # whatever it is, what must be in the log first is not
+            if not isinstance(error, DependencyDown):
+                log.exception("the log entry of a decision was not written", decision_id=decision.facts.id)
             if decision.allow:
                 await self._rooms.limiter.cancel(decision.facts.id, asking.caller.key_id)
             return conclude.unanswered(decision.facts, "audit_unavailable", None, self._rooms.draw())

@@ -33,7 +33,8 @@ class Records:
     def _entry(self, request: DecideRequest, caller: Principal, spec: ModelSpec | None, terms: Terms, decision: Decision) -> Entry | None:
         obliged = any(obligation.code == "audit" for obligation in terms.obligations)
         sensitive = obliged or (spec is not None and spec.sensitive is not None)
-        if not (sensitive or terms.denies or terms.waived):
+        forbidden = any(deny.status == 403 for deny in terms.denies)
+        if not (sensitive or forbidden or terms.waived):
             return None
         asked = Asked(
             operator=caller.name,

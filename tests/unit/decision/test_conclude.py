@@ -76,6 +76,16 @@ def test_a_denial_keeps_the_status_of_its_rule():
     assert (later["status"], later["retry_after_ms"]) == (429, 3000)
 
 
+def test_a_final_refusal_goes_before_one_that_passes():
+    """One rule says 429, another 403: waiting cannot help, so the status is 403; both reasons stand."""
+    denies = (Deny("night", "closed_at_night", "try at eight", 429), Deny("known", "unknown_model", "no such model"))
+
+    document = conclude.denied(FACTS, denies, 0.5).document()
+
+    assert (document["status"], document["retry_after_ms"]) == (403, None)
+    assert [reason["code"] for reason in document["reasons"]] == ["closed_at_night", "unknown_model"]
+
+
 def test_shedding_is_a_429_that_names_its_rule():
     """Never a 500: clients would retry at once."""
     document = conclude.shed(FACTS, Terms("r1", shed=0.5, shed_rule="pressure"), 0.5).document()

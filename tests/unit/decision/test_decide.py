@@ -1,0 +1,155 @@
+"""The sentence, with its neighbours played by the smallest stand-ins that can contradict it."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from types import SimpleNamespace
+
+import pytest
+
+from app.auth.keys import Principal
+from app.catalog.models import ModelSpec
+from app.clock import ManualClock
+from app.decision.decide import Decider, Rooms
+from app.decision.request import Asking, DecideRequest
+from app.decision.tally import Tally
+from app.errors import DependencyDown
+from app.limiter.memory import MemoryLimiter
+from app.observability.metrics import Metrics
+from app.policy.policy import Generation
+from app.policy.terms import Cost, Deny, Limit, Terms
+from app.policy.unanswered import PolicyTimeout
+from app.quota.quota import Quota
+from app.quota.registry import Tenant
+from app.telemetry.view import View
+
+CALLER = Principal("k-1", "gw", frozenset(("gateway",)), frozenset(("a",)))
+SPEC = ModelSpec(id="m", default_max_tokens=100)
+OPEN = Terms("r1", limits=(Limit("quota", "tenant", "tpm", 1000.0), Limit("quota", "tenant", "concurrency", 2.0)))
+
+
+class Bench:
+    """A decider with terms, draw and log as the test says."""
+
+    def __init__(self, terms=OPEN, *, draw=0.5, log_error=None, tenant=True):
+        clock, metrics = ManualClock(datetime(2026, 1, 1, tzinfo=UTC)), Metrics()
+        self.limiter = MemoryLimiter(clock, keep_ms=1000, records_bytes=1_000_000, metrics=metrics)
+        self.metrics = metrics
+        self.terms, self.log_error, self.asked = terms, log_error, []
+        known = Tenant.of("a", Quota(qps=Decimal(50), tpm=1000), 3) if tenant else None
+        self.decider = Decider(
+            Rooms(
+                clock=clock,
+                catalog=SimpleNamespace(model={"m": SPEC}.get),
+                registry=SimpleNamespace(tenant={"a": known}.get),
+                policy=SimpleNamespace(generation=Generation(7), terms=self._terms),
+                readings=SimpleNamespace(view=View()),
+                limiter=self.limiter,
+                records=SimpleNamespace(write=self._write),
+                tally=Tally(metrics),
+                ttl_ms=30_000.0,
+                draw=lambda: draw,
+            )
+        )
+
+    async def _terms(self, question, *, sensitive, dimensions):
+        self.asked.append((question, sensitive, dimensions))
+        if isinstance(self.terms, Exception):
+            raise self.terms
+        return self.terms
+
+    async def _write(self, *_):
+        if self.log_error is not None:
+            raise self.log_error
+
+    async def decide(self, **fields):
+        request = DecideRequest.model_validate({"tenant": "a", "model": "m", "prompt_tokens": 10, "max_tokens": 20} | fields)
+        return await self.decider.decide(Asking(request, CALLER))
+
+    async def left(self):
+        return {level.bucket.dimension: level.remaining for level in await self.limiter.usage("a")}
+
+
+async def test_what_is_spent_is_what_the_terms_say():
+    """(10 + 20 x 2 choices) tokens at a cost of 3 leave 1000 - 150, and one of two slots."""
+    bench = Bench(Terms("r1", limits=OPEN.limits, cost=Cost(input=3.0, output=3.0)))
+
+    decision = await bench.decide(n=2)
+
+    assert decision.allow
+    assert decision.tokens_reserved == 50
+    assert await bench.left() == {"tpm": 850, "concurrency": 1}
+
+
+async def test_without_max_tokens_the_models_default_is_reserved():
+    """10 prompt tokens and the default of 100."""
+    bench = Bench()
+
+    assert (await bench.decide(max_tokens=None)).tokens_reserved == 110
+
+
+async def test_a_denied_request_spends_nothing():
+    """Rules refuse before any bucket is looked at."""
+    bench = Bench(Terms("r1", denies=(Deny("x", "no", "not you"),), limits=OPEN.limits))
+
+    assert (await bench.decide()).status == 403
+    assert await bench.left() == {}
+
+
+@pytest.mark.parametrize(("draw", "status"), [(0.0, 429), (0.4999, 429), (0.5, 200), (0.99, 200)])
+async def test_a_shed_of_one_half_refuses_the_lower_half_of_draws(draw, status):
+    """The draw is below the probability in exactly that share of requests."""
+    bench = Bench(Terms("r1", shed=0.5, shed_rule="pressure", limits=OPEN.limits), draw=draw)
+
+    assert (await bench.decide()).status == status
+
+
+@pytest.mark.parametrize("error", [DependencyDown("PostgreSQL: down"), RuntimeError("a bug of ours")])
+async def test_without_its_log_entry_nothing_is_granted_and_nothing_stays_spent(error):
+    """Whatever kept the entry from the log, the caller gets 503 audit_unavailable and every bucket is as before."""
+    bench = Bench(log_error=error)
+
+    decision = await bench.decide()
+
+    assert (decision.allow, decision.status, decision.reasons[0].code) == (False, 503, "audit_unavailable")
+    assert {dimension: int(left) for dimension, left in (await bench.left()).items()} in ({}, {"tpm": 1000, "concurrency": 2})
+
+
+async def test_a_policy_that_gives_no_answer_is_a_503_with_its_code():
+    """Failing closed is a decision, with a time to come back."""
+    bench = Bench(PolicyTimeout("no answer within 50 ms", "slow"))
+
+    decision = await bench.decide()
+
+    assert (decision.status, decision.reasons[0].code, decision.reasons[0].rule) == (503, "policy_timeout", "slow")
+    assert decision.retry_after_ms == 3000
+
+
+@pytest.mark.parametrize(("tenant", "model"), [(False, "m"), (True, "absent")])
+async def test_rules_that_let_the_unknown_pass_do_not_open_the_gate(tenant, model):
+    """Without a quota or a spec nothing would be limited or reserved, so the answer is no whatever the rules say."""
+    bench = Bench(tenant=tenant)
+
+    assert (await bench.decide(model=model)).status == 403
+
+
+async def test_the_question_holds_no_counts_and_no_ids_of_requests():
+    """Rules see sections alone; only the dimensions that the quota names must be limited."""
+    bench = Bench()
+    await bench.decide(purpose="chat", subject={"id": "s-1", "roles": ["b", "a", "b"]})
+
+    question, sensitive, dimensions = bench.asked[0]
+
+    assert question.request.value == {"action": "infer", "priority": "P1", "stream": False, "purpose": "chat"}
+    assert question.subject.value == {"roles": ["a", "b"], "attributes": {}}
+    assert question.time.value == {"minute": 0, "hour": 0, "weekday": "thursday"}
+    assert (sensitive, dimensions) == (False, {"qps", "tpm"})
+
+
+async def test_outcomes_are_counted_with_bounded_labels():
+    """A model that the catalogue lacks counts under one label, however it is spelt."""
+    bench = Bench(Terms("r1", denies=(Deny("known", "unknown_model", "no"),)))
+    await bench.decide(model="x1")
+    await bench.decide(model="x2")
+
+    labels = {"outcome": "deny", "reason": "unknown_model", "tenant": "a", "model": "unknown", "region": "", "sla_class": "standard"}
+    assert bench.metrics.registry.get_sample_value("sluice_decisions_total", labels) == 2
