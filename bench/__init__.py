@@ -1,0 +1,1 @@
+"""The budgets, measured in one run beside their peers: `python -m bench`."""

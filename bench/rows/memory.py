@@ -1,0 +1,52 @@
+"""Resident memory after many decisions, each with a request id of its own, their leases settled as a gateway does."""
+
+from dataclasses import replace
+
+from bench.load import Load, Running
+from bench.processes import resident_mb
+from bench.questions import NUMBERED, request
+from bench.report import Finding
+from bench.rows import Run
+from bench.servers import Sluice
+from bench.stage import Stage
+
+TENANTS = 10_000
+MOST_MB = 250.0
+FLAT = 1.05
+"""What memory may be in the end of what it was after three quarters."""
+PARTS = 4
+LONGEST_S = 1800.0
+
+
+def memory(stage: Stage, run: Run) -> list[Finding]:
+    """Settings are the shipped ones: ended leases answer replays for their full time, within their bound."""
+    with stage.new_sluice("Sluice", numbered=TENANTS, settings={}) as sluice:
+        resident = _by_parts(sluice, run.decisions // PARTS)
+    grown = f"MB by quarters: {', '.join(f'{each:.0f}' for each in resident)}"
+    what = f"after {run.decisions} decisions"
+    return [
+        Finding("memory", f"resident, {TENANTS} tenants, {what}", resident[-1], "MB", budget=MOST_MB, note=grown),
+        Finding("memory", "last quarter", resident[-1], "MB", "three quarters", resident[-2], resident[-1] / resident[-2], budget=FLAT),
+    ]
+
+
+def _by_parts(sluice: Sluice, part: int) -> list[float]:
+    """Resident memory before the first and after each of PARTS parts of the decisions."""
+    load = Load(
+        sluice.port,
+        "/decide",
+        (request(NUMBERED, request_id="id-{n}"),),
+        (1.0,),
+        sluice.credential(),
+        seconds=LONGEST_S,
+        most=part,
+        span=TENANTS,
+        settle=True,
+    )
+    resident = [resident_mb(sluice.pid)]
+    for number in range(PARTS):
+        outcome = Running(replace(load, first=number * part)).outcome()
+        if outcome.failed or outcome.allowed < part:
+            raise RuntimeError(f"memory: of {part} decisions {outcome.allowed} were allowed, {outcome.failed} answers were no success")
+        resident.append(resident_mb(sluice.pid))
+    return resident
