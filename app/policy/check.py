@@ -6,9 +6,9 @@ what is checked is what is bundled. The programs run beside each other: the whol
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
@@ -20,6 +20,8 @@ from app.policy.parts import parse
 from app.policy.program import Ran
 from app.policy.schema import question_schema
 from app.policy.unanswered import PolicyInvalid
+
+T = TypeVar("T")
 
 _TEST_TIMEOUT = "5s"
 
@@ -33,7 +35,7 @@ async def compile_policy(folder: Path, binary: Path, shadow: frozenset[str] = fr
         revision, modules = modules_of({**files.rules, **files.lib}, groups)
         work.write({"entry.rego": modules["entry.rego"]})
         problems = Problems()
-        await asyncio.gather(
+        await _all(
             *(_check_group(work, group, files, problems) for group in groups),
             _run_tests(work, files, problems),
             _ask_examples(work, modules, groups, problems),
@@ -42,11 +44,20 @@ async def compile_policy(folder: Path, binary: Path, shadow: frozenset[str] = fr
     return Compiled(revision, groups, modules, archive(revision, modules))
 
 
+async def _all(*runs: Awaitable[T]) -> list[T]:
+    """What the runs give, beside each other. None is left running when one fails: the workspace is about to go."""
+    results = await asyncio.gather(*runs, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return [result for result in results if not isinstance(result, BaseException)]
+
+
 async def _parse(work: Workspace, files: Files) -> list[Rule]:
     """Every file's syntax tree is read, tests included, so that each syntax error is named."""
     problems = Problems()
     names = list(files.all())
-    runs = await asyncio.gather(*(work.run("parse", "--format=json", "--json-include=locations", name) for name in names))
+    runs = await _all(*(work.run("parse", "--format=json", "--json-include=locations", name) for name in names))
     rules = []
     for name, ran in zip(names, runs, strict=True):
         tree = _tree(name, ran, problems)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from app.policy.examples import EXAMPLES, QUIET
-from app.policy.question import Section
 from app.policy.policy import Generation
+from app.policy.question import Section
 from app.policy.unanswered import PolicyUnavailable
 from tests.fixtures.policy import Running, question, running_policy
 from tests.fixtures.waiting import until
@@ -22,13 +22,15 @@ MODEL = QUIET["model"]["id"]
 async def expect_outage_rules(running: Running) -> None:
     """With OPA away: memory is exact, new readings get a substitute, new tenants and sensitive models are refused."""
     exact = await running.terms(question(), dimensions=DIMENSIONS)
-    assert (0.0, False) == (exact.shed, exact.degraded)
+    assert (exact.shed, exact.degraded) == (0.0, False)
 
     substitute = await running.terms(question(readings={**QUIET["readings"], "kv_mean": 0.95}), dimensions=DIMENSIONS)
     assert substitute.degraded
-    assert 0.5 == substitute.shed
-    assert {"qps": 25, "tpm": 15000, "concurrency": 4} == {
-        each.dimension: each.limit for each in substitute.limits if each.bucket == "tenant"
+    assert substitute.shed == 0.5
+    assert {each.dimension: each.limit for each in substitute.limits if each.bucket == "tenant"} == {
+        "qps": 25,
+        "tpm": 15000,
+        "concurrency": 4,
     }
 
     with pytest.raises(PolicyUnavailable):
@@ -97,4 +99,4 @@ async def test_a_vanished_caller_leaves_the_answer_to_others(rego_folder: Path, 
 
         assert first.cancelled() or first.cancelling()
         assert running.policy.revision == terms.revision
-        await until(lambda: first.done())
+        await until(first.done)

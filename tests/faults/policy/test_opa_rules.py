@@ -45,9 +45,9 @@ async def test_two_values_of_one_rule_are_a_conflict_for_the_culprit_alone(rego_
 
         conflict = answers.pop("both")
         assert isinstance(conflict, PolicyConflict)
-        assert ("policy_conflict", "tier") == (conflict.code, conflict.rule)
-        assert [] == [name for name, answer in answers.items() if isinstance(answer, Unanswered)]
-        assert 1 == running.metrics.registry.get_sample_value("sluice_policy_errors_total", {"code": "policy_conflict", "rule": "tier"})
+        assert (conflict.code, conflict.rule) == ("policy_conflict", "tier")
+        assert [name for name, answer in answers.items() if isinstance(answer, Unanswered)] == []
+        assert running.metrics.registry.get_sample_value("sluice_policy_errors_total", {"code": "policy_conflict", "rule": "tier"}) == 1
 
 
 async def test_a_dimension_that_no_rule_limits_is_undefined(rego_folder: Path, opa_binary: Path, sockets: Path) -> None:
@@ -89,9 +89,9 @@ async def test_an_endless_rule_times_out_alone(rego_folder: Path, opa_binary: Pa
             asyncio.gather(*(timed(f"loop{number}") for number in range(20))), asyncio.gather(*(answer_of(running, each) for each in warm))
         )
 
-        assert ["policy_timeout"] * 20 == [loop.code if isinstance(loop, Unanswered) else "answered" for loop in loops]
+        assert [loop.code if isinstance(loop, Unanswered) else "answered" for loop in loops] == ["policy_timeout"] * 20
         assert {"slow", "known,slow"} >= {rule for loop in loops if isinstance(loop, PolicyTimeout) for rule in [loop.rule]}
-        assert [] == [each for each in normal if isinstance(each, Unanswered)]
+        assert [each for each in normal if isinstance(each, Unanswered)] == []
         assert max(took) <= 100
 
         async def idle() -> bool:

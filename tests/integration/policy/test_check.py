@@ -1,0 +1,168 @@
+"""What a policy folder must pass, on the real opa program."""
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from app.errors import PolicyRefused
+from app.policy.advice import advise
+from app.policy.check import compile_policy
+from app.policy.coverage import run_tests
+from app.policy.question import SECTIONS
+from app.policy.scaffold import write_rule as begin_rule
+from tests.fixtures.policy import write_rule
+
+DENY = 'deny contains {"code": "x", "message": "m", "status": 403} if input.tenant.id == "x"'
+
+
+async def refusal(folder: Path, binary: Path) -> str:
+    with pytest.raises(PolicyRefused) as refused:
+        await compile_policy(folder, binary)
+    return refused.value.message
+
+
+async def test_the_rules_that_come_with_sluice_pass_well_under_a_second(rego_folder: Path, opa_binary: Path) -> None:
+    """The four rules form three groups by what they read, and their check is quick."""
+    begun = time.perf_counter()
+    compiled = await compile_policy(rego_folder, opa_binary)
+    took_s = time.perf_counter() - begun
+
+    groups = {group.name: [rule.name for rule in group.rules] for group in compiled.groups}
+    assert groups == {
+        "readings": ["pressure"],
+        "tenant_model": ["known", "quota"],
+        "tenant_model_subject_request_time_when_model_sensitive": ["sensitive_models"],
+    }
+    assert took_s < 1
+
+
+async def test_rules_that_come_with_sluice_need_no_warning_and_are_covered(rego_folder: Path, opa_binary: Path) -> None:
+    """Our own rules are warned of nothing, and their tests reach at least 95 % of their lines."""
+    compiled = await compile_policy(rego_folder, opa_binary)
+
+    assert await advise(compiled, opa_binary) == []
+    tested = await run_tests(rego_folder, opa_binary)
+    assert (tested.failed, tested.covered_percent >= 95) == ((), True)
+
+
+async def test_the_same_folder_gives_the_same_bytes_and_tests_do_not_count(rego_folder: Path, opa_binary: Path) -> None:
+    """The bundle is deterministic, its revision follows the content of rules, and tests are not in it."""
+    first = await compile_policy(rego_folder, opa_binary)
+    tests = rego_folder / "rules/known/known_test.rego"
+    tests.write_text(tests.read_text() + "\n# a remark\n")
+    second = await compile_policy(rego_folder, opa_binary)
+    rule = rego_folder / "rules/known/known.rego"
+    rule.write_text(rule.read_text() + "\n# a remark\n")
+    third = await compile_policy(rego_folder, opa_binary)
+
+    assert (first.revision, first.archive) == (second.revision, second.archive)
+    assert third.revision != first.revision
+    assert not [name for name in first.modules if name.endswith("_test.rego")]
+
+
+@pytest.mark.parametrize(
+    ("body", "line", "says"),
+    [
+        ("deny := true", 8, "deny must be a set"),
+        ('deny contains "x" if input.readings.live == 0', 8, "undefined ref: input.readings.live"),
+        ("limit contains 5", 8, "limit must hold objects"),
+        ('limit contains {"bucket": "tenant", "dimension": "tpm", "limit": "30000"}', 8, "limit.limit must be a number, not a text"),
+        ("shed contains 1.5", 8, "shed must be from 0 to 1"),
+        ("limits contains 5\n\n" + DENY, 8, "limits is no output; is limit meant?"),
+        (DENY + "\n\nunused(x) := 1", 10, "unused"),
+        (DENY + "\n\nseen := data.other.place", 10, "data.other.place is outside of the rule"),
+        ("import data.other.place\n\n" + DENY, 8, "outside of the rule"),
+        (DENY + "\n\ntest_it if true", 10, "test_it is a test"),
+        ('deny contains http.send({"method": "get", "url": "http://127.0.0.1:1"}).body', 8, "http.send"),
+        ('deny contains net.lookup_ip_addr("localhost")', 8, "net.lookup_ip_addr"),
+        ("deny contains opa.runtime().env", 8, "opa.runtime"),
+        ("deny contains time.now_ns()", 8, "time.now_ns"),
+        ('deny contains rand.intn("x", 5)', 8, "rand.intn"),
+        ("deny contains )", 8, "unexpected"),
+        ('level := "a"\n\nlevel := "b"\n\noblige contains {"code": level}', None, "multiple|conflict"),
+    ],
+)
+async def test_what_is_wrong_is_refused_with_file_and_line(
+    rego_folder: Path, opa_binary: Path, body: str, line: int | None, says: str
+) -> None:
+    """Wrong shapes, undeclared sections, foreign data and builtins that look outside are refused at their place."""
+    write_rule(rego_folder, "mine", body)
+
+    message = await refusal(rego_folder, opa_binary)
+
+    assert re.search(says, message)
+    assert f"rules/mine/mine.rego:{line or ''}" in message
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "says"),
+    [
+        ("rules/mine/data.json", "{}", "data files do not travel"),
+        ("rules/mine/deep/deep.rego", "package sluice.rules.mine.deep", "do not nest"),
+        ("rules/loose.rego", "package sluice.rules.loose", "folder of its own"),
+        ("rules/mine/other.rego", "package sluice.rules.mine", "a rule is one file"),
+        ("rules/Mine/Mine.rego", "package sluice.rules.Mine", "no rule name"),
+        ("rules/mine/mine.rego", f"package sluice.rules.other\n\n{DENY}", "package sluice.rules.other must be sluice.rules.mine"),
+        ("rules/mine/mine.rego", f"package sluice.rules.mine\n\n{DENY}", "no METADATA"),
+        ("rules/mine/mine_test.rego", "package mine_test\n\ntest_wrong if false", "test_wrong failed"),
+        ("lib/shared.rego", "package sluice.lib.shared\n\nopen if input.tenant.id", "take what they need as arguments"),
+        ("lib/shared.rego", "package elsewhere\n\nopen(x) := x", "must be sluice.lib"),
+    ],
+)
+async def test_what_lies_in_the_wrong_place_is_refused(rego_folder: Path, opa_binary: Path, path: str, text: str, says: str) -> None:
+    """Data, nested rules, foreign packages, failing tests: each is refused with its file and the remedy."""
+    (rego_folder / path).parent.mkdir(parents=True, exist_ok=True)
+    (rego_folder / path).write_text(text)
+
+    message = await refusal(rego_folder, opa_binary)
+
+    assert says in message
+    assert path in message
+
+
+async def test_every_problem_is_named_at_once(rego_folder: Path, opa_binary: Path) -> None:
+    """Two broken rules are both named in one refusal."""
+    write_rule(rego_folder, "first", "shed contains 2")
+    write_rule(rego_folder, "second", "shed contains 3")
+
+    message = await refusal(rego_folder, opa_binary)
+
+    assert "rules/first/first.rego:8" in message
+    assert "rules/second/second.rego:8" in message
+
+
+async def test_functions_in_lib_serve_several_rules(rego_folder: Path, opa_binary: Path) -> None:
+    """A helper that takes its values as arguments is allowed and travels in the bundle."""
+    (rego_folder / "lib").mkdir(exist_ok=True)
+    (rego_folder / "lib/shared.rego").write_text("package sluice.lib.shared\n\ntwice(x) := x * 2\n")
+    write_rule(rego_folder, "mine", "shed contains data.sluice.lib.shared.twice(0.25)")
+
+    assert "lib/shared.rego" in (await compile_policy(rego_folder, opa_binary)).modules
+
+
+async def test_rules_that_multiply_keys_and_absences_that_open_are_warned_of(rego_folder: Path, opa_binary: Path) -> None:
+    """A rule over tenant and readings, one over subjects, and one that opens without its field get a warning each."""
+    write_rule(rego_folder, "both", "shed contains 0.1 if input.readings.kv_mean > input.tenant.qps", reads="tenant, readings")
+    write_rule(
+        rego_folder, "people", 'deny contains {"code": "x", "message": "m", "status": 403} if not input.subject.roles', reads="subject"
+    )
+    write_rule(rego_folder, "opens", "shed contains 0.2 if input.readings.waiting > 1", reads="readings")
+
+    warnings = await advise(await compile_policy(rego_folder, opa_binary), opa_binary)
+
+    assert len(warnings) == 3
+    assert any("both.rego" in warning and "tenants times readings" in warning for warning in warnings)
+    assert any("people.rego" in warning and "custom.when" in warning for warning in warnings)
+    assert any("opens.rego" in warning and "without readings.waiting its shed is wider" in warning for warning in warnings)
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+async def test_a_new_rule_compiles_and_its_test_passes(rego_folder: Path, opa_binary: Path, section: str) -> None:
+    """What `sluice policy new` writes passes every check, whatever section it reads."""
+    begin_rule(rego_folder, "fresh", [section])
+
+    compiled = await compile_policy(rego_folder, opa_binary)
+
+    assert "rules/fresh/fresh.rego" in compiled.modules
