@@ -9,7 +9,8 @@ back-off, and the first read afterwards is a complete one.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import psycopg
@@ -54,7 +55,7 @@ class Follower:
     ) -> None:
         self._conninfo = conninfo(engine.url.render_as_string(hide_password=False))
         self._feed = feed
-        self._query = text(feed.query).execution_options(yield_per=ROWS_AT_ONCE)
+        self._query = text(feed.query)
         self._install = install
         self._metrics = metrics
         self._reads = Transactions(engine, metrics, call=f"read {feed.channel}", timeout_ms=LOAD_TIMEOUT_MS)
@@ -72,7 +73,7 @@ class Follower:
         retry_s = RETRY_FIRST_S
         while True:
             try:
-                async with await self._listen() as listening:
+                async with self._listening() as listening:
                     await self.load()
                     retry_s = RETRY_FIRST_S
                     await self._wake_and_read(listening)
@@ -82,19 +83,19 @@ class Follower:
                 await asyncio.sleep(retry_s)
                 retry_s = min(2 * retry_s, RETRY_MOST_S)
 
-    async def _listen(self) -> psycopg.AsyncConnection[tuple[object, ...]]:
+    @asynccontextmanager
+    async def _listening(self) -> AsyncIterator[psycopg.AsyncConnection]:
         """A connection outside the pool, since it is held for as long as the process lives."""
         async with asyncio.timeout(self._timeout_s):
             connection = await psycopg.AsyncConnection.connect(self._conninfo, autocommit=True)
         try:
             async with asyncio.timeout(self._timeout_s):
                 await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._feed.channel)))
-        except BaseException:
-            await connection.close()
-            raise
-        return connection
+            yield connection
+        finally:
+            await connection.close()  # at once: psycopg's own context manager would first talk to a server that may not answer
 
-    async def _wake_and_read(self, listening: psycopg.AsyncConnection[tuple[object, ...]]) -> None:
+    async def _wake_and_read(self, listening: psycopg.AsyncConnection) -> None:
         while True:
             async for _ in listening.notifies(timeout=RECONCILE_S, stop_after=1):
                 pass
@@ -105,7 +106,8 @@ class Follower:
 
     async def _read(self, connection: AsyncConnection) -> None:
         horizon = str(await connection.scalar(_HORIZON))
-        result = await connection.stream(self._query, {"since": self._since})
-        async for rows in result.partitions(ROWS_AT_ONCE):
+        result = await connection.execute(self._query, {"since": self._since})
+        for rows in result.partitions(ROWS_AT_ONCE):
             self._install(rows)
+            await asyncio.sleep(0)
         self._since = horizon

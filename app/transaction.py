@@ -33,13 +33,17 @@ class Transactions:
     async def run(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
         """The result of `work`, committed. Raises what `work` raises (rolled back), or DatabaseDown on an outage.
 
-        The work is a task of its own: a caller who vanishes leaves no half-done change, and a server that hangs holds no
-        caller, since even rolling back would wait for it.
+        The work is a task of its own: when the caller is cancelled it still ends before the cancellation goes on, and a
+        server that hangs holds no caller, since even rolling back would wait for it.
         """
         task = asyncio.create_task(self._transact(work))
         self._running.add(task)
         task.add_done_callback(self._forget)
-        await asyncio.wait({task}, timeout=self._timeout_s)
+        try:
+            await asyncio.wait({task}, timeout=self._timeout_s)
+        except asyncio.CancelledError:
+            await asyncio.wait({task}, timeout=self._timeout_s)
+            raise
         if not task.done():
             task.cancel()
             raise self._down("no answer in time")

@@ -1,0 +1,187 @@
+"""PostgreSQL stopped, frozen and killed under registry, keys and intake."""
+
+import asyncio
+import os
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psycopg
+import pytest
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from app.audit.entry import seal
+from app.audit.intake import Intake
+from app.auth.keys import Keys
+from app.clock import SystemClock
+from app.database import conninfo, create_engine, migrate
+from app.errors import DependencyDown
+from app.observability.metrics import Metrics
+from app.postgres import EmbeddedPostgres
+from app.processes import Launcher
+from app.quota.registry import Registry
+from app.settings import DatabaseSettings
+from tests.fixtures.waiting import until
+
+SETTINGS = DatabaseSettings(timeout_ms=400)
+QUICK_S = 1.0  # the time-out, and what two busy cores add
+
+
+@dataclass(frozen=True, slots=True)
+class Rooms:
+    """The rooms that live on one server, and the server."""
+
+    server: EmbeddedPostgres
+    metrics: Metrics
+    registry: Registry
+    keys: Keys
+    intake: Intake
+
+
+@pytest.fixture
+async def rooms() -> AsyncIterator[Rooms]:
+    folder = Path(tempfile.mkdtemp(prefix="sluice-fault-"))
+    launcher = Launcher(SystemClock())
+    server = EmbeddedPostgres(folder, launcher, folder / "secrets")
+    await server.start()
+    await migrate(server.urls.owner)
+    registry_engine, intake_engine = create_engine(server.urls.registry, SETTINGS), create_engine(server.urls.intake, SETTINGS)
+    made = _rooms(server, registry_engine, intake_engine)
+    followers = [asyncio.create_task(made.registry.follow()), asyncio.create_task(made.keys.follow())]
+    yield made
+    for follower in followers:
+        follower.cancel()
+    await asyncio.gather(*followers, return_exceptions=True)
+    await registry_engine.dispose()
+    await intake_engine.dispose()
+    await launcher.stop_all()
+    await server.stop()
+    shutil.rmtree(folder)
+
+
+def _rooms(server: EmbeddedPostgres, registry_engine: AsyncEngine, intake_engine: AsyncEngine) -> Rooms:
+    clock, metrics, timeout_ms = SystemClock(), Metrics(), SETTINGS.timeout_ms
+    return Rooms(
+        server,
+        metrics,
+        Registry(registry_engine, clock, metrics, timeout_ms=timeout_ms),
+        Keys(registry_engine, clock, metrics, timeout_ms=timeout_ms),
+        Intake(intake_engine, metrics, timeout_ms=timeout_ms),
+    )
+
+
+def entry(number: int):
+    return seal("test.kind", recorded=datetime(2026, 1, 1, tzinfo=UTC), operator="op", tenant="a", outcome="done", details={"n": number})
+
+
+async def everything_that_writes_is_refused_quickly(rooms: Rooms) -> None:
+    changes = [
+        lambda: rooms.registry.put("new", {"tpm": 1}, if_match=None, operator="op"),
+        lambda: rooms.registry.patch("a", {"tpm": 2}, if_match=1, operator="op"),
+        lambda: rooms.registry.delete("a", if_match=1, operator="op"),
+        lambda: rooms.registry.history("a"),
+        lambda: rooms.keys.create(name="new", roles=["admin"], operator="op"),
+        lambda: rooms.keys.revoke("gw1", operator="op"),
+        lambda: rooms.intake.write(entry(1)),
+    ]
+    for change in changes:
+        start = time.perf_counter()
+        with pytest.raises(DependencyDown):
+            await change()
+        assert time.perf_counter() - start < QUICK_S
+
+
+@contextmanager
+def frozen(pid: int) -> Iterator[None]:
+    """The server and all its processes stopped in their tracks: connections stay open and nothing answers."""
+    children = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit() and _parent(path) == pid]
+    for one in (pid, *children):
+        os.kill(one, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for one in (pid, *children):
+            os.kill(one, signal.SIGCONT)
+
+
+def _parent(process: Path) -> int | None:
+    try:
+        return int((process / "stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:  # it ended meanwhile
+        return None
+
+
+async def test_a_stopped_server_stops_changes_and_nothing_else(rooms: Rooms):
+    """While PostgreSQL is stopped, tenants and keys answer from memory and writes fail within their time; after a restart all goes on."""
+    await rooms.registry.put("a", {"tpm": 1}, if_match=None, operator="op")
+    created = await rooms.keys.create(name="gw1", roles=["gateway"], tenants=["a"], operator="op")
+    await rooms.server.stop()
+    await everything_that_writes_is_refused_quickly(rooms)
+
+    assert rooms.registry.tenant("a").version == 1
+    assert rooms.registry.tenant("new") is None
+    assert rooms.keys.principal(created.text).name == "gw1"
+    counted = {"dependency": "postgres", "call": "intake"}
+    assert rooms.metrics.registry.get_sample_value("sluice_dependency_errors_total", counted) == 1
+
+    await rooms.server.start()
+    changed = await rooms.registry.patch("a", {"tpm": 2}, if_match=1, operator="op")
+    await rooms.intake.write(entry(2))
+    assert changed.version == 2
+
+
+async def test_followers_catch_up_after_an_outage(rooms: Rooms):
+    """What others changed around an outage is in force here once PostgreSQL is back, without a restart of ours."""
+    await rooms.registry.put("a", {"tpm": 1}, if_match=None, operator="op")
+    await rooms.server.stop()
+    await rooms.server.start()
+    async with await psycopg.AsyncConnection.connect(conninfo(rooms.server.urls.registry)) as other:
+        await other.execute("UPDATE registry.tenant_quota SET tpm = 9, version = 2, changed = pg_current_xact_id()")
+
+    await until(lambda: rooms.registry.tenant("a").version == 2)
+    assert rooms.registry.tenant("a").quota.tpm == 9
+
+
+async def test_a_frozen_server_holds_nobody(rooms: Rooms):
+    """While PostgreSQL is frozen in the middle of everything, writes fail within their time; when it thaws all goes on."""
+    await rooms.registry.put("a", {"tpm": 1}, if_match=None, operator="op")
+    await rooms.keys.create(name="gw1", roles=["gateway"], tenants=["a"], operator="op")
+    await rooms.intake.write(entry(0))
+    with frozen(rooms.server.pid):
+        await everything_that_writes_is_refused_quickly(rooms)
+        assert rooms.registry.tenant("a").version == 1
+
+    await until_it_works(lambda: rooms.intake.write(entry(2)))
+    await until_it_works(lambda: rooms.registry.history("a"))
+
+
+async def until_it_works(call) -> None:
+    deadline = time.perf_counter() + 15
+    while True:
+        try:
+            await call()
+        except DependencyDown:
+            assert time.perf_counter() < deadline
+        else:
+            return
+
+
+async def test_what_was_acknowledged_survives_a_kill(rooms: Rooms):
+    """Entries whose write returned are there after kill -9 of the server, each once."""
+    acknowledged = [entry(number) for number in range(40)]
+    for one in acknowledged:
+        await rooms.intake.write(one)
+    old = rooms.server.pid
+    os.kill(old, signal.SIGKILL)
+    await until(lambda: rooms.server.pid not in (old, None), within_s=15)
+    await until_it_works(lambda: rooms.intake.write(acknowledged[0]))
+    async with await psycopg.AsyncConnection.connect(conninfo(rooms.server.urls.owner)) as connection:
+        stored = await (await connection.execute("SELECT id FROM audit.intake WHERE body LIKE '%test.kind%'::bytea")).fetchall()
+
+    assert sorted(one.id for one in acknowledged) == sorted(identity for (identity,) in stored)
