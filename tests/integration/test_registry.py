@@ -69,9 +69,11 @@ async def test_a_change_writes_version_history_and_log_entry(registry: Registry,
     await registry.delete("a", if_match=2, operator=OP)
     history = await registry.history("a")
 
-    assert [
-        (line.version, line.operation, line.operator, line.reason) for line in history
-    ] == [(3, "delete", OP, ""), (2, "update", "op2", "a\\u0000b"), (1, "create", OP, "start")]
+    assert [(line.version, line.operation, line.operator, line.reason) for line in history] == [
+        (3, "delete", OP, ""),
+        (2, "update", "op2", "a\\u0000b"),
+        (1, "create", OP, "start"),
+    ]
     assert history[1].diff == [{"path": "/qps", "before": "5", "after": "7.5"}]
     entries = [orjson.loads(body) for (body,) in await rows(database_urls, "SELECT body FROM audit.intake ORDER BY id")]
     assert [(e["kind"], e["quota_version"]) for e in entries] == [("quota.in_force", 1), ("quota.in_force", 2), ("quota.deleted", 3)]
