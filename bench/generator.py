@@ -22,6 +22,7 @@ SILENT_S = 10.0
 """A target that says nothing for so long is broken: the measurement ends with an error."""
 DRAWN = 4096
 """Bodies drawn ahead, then again in the same order: drawing costs more than sending."""
+ODD_BYTES = 2000
 SETTLED = b'{"prompt_tokens":200,"completion_tokens":60}'
 
 
@@ -126,6 +127,7 @@ class Generator:
         self._latencies: list[float] = []
         self._lateness: list[float] = []
         self._allowed = self._failed = 0
+        self._odd = b""
 
     def run(self) -> Outcome:
         """Send, receive, and sum up."""
@@ -149,6 +151,7 @@ class Generator:
             max_ms=percentile(self._latencies, 1.0) * 1000,
             late_p99_ms=percentile(self._lateness, 0.99) * 1000,
             cpu_s=time.process_time() - cpu,
+            odd=self._odd[:ODD_BYTES].decode("utf-8", "replace"),
         )
 
     def _send(self, connection: Connection, due: float) -> None:
@@ -168,7 +171,10 @@ class Generator:
                 self._take(connection, answer)
 
     def _take(self, connection: Connection, answer: bytes) -> None:
-        self._failed += answer[9:12] != b"200"
+        failed = answer[9:12] != b"200"
+        self._failed += failed
+        if not self._odd and (failed or b'"allow":false' in answer):
+            self._odd = answer
         if connection.settling:
             connection.settling = False
         else:

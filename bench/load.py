@@ -56,6 +56,8 @@ class Outcome:
     """How late the generator itself was; part of every latency above."""
     cpu_s: float
     """CPU time of the generator."""
+    odd: str
+    """The first answer that was no success or a refusal; empty where there was none."""
 
 
 class Running:

@@ -47,6 +47,8 @@ def _by_parts(sluice: Sluice, part: int) -> list[float]:
     for number in range(PARTS):
         outcome = Running(replace(load, first=number * part)).outcome()
         if outcome.failed or outcome.allowed < part:
-            raise RuntimeError(f"memory: of {part} decisions {outcome.allowed} were allowed, {outcome.failed} answers were no success")
+            raise RuntimeError(
+                f"memory: of {part} decisions {outcome.allowed} were allowed, {outcome.failed} answers were no success; {outcome.odd}"
+            )
         resident.append(resident_mb(sluice.pid))
     return resident

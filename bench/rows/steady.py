@@ -68,13 +68,26 @@ def disturbed(stage: Stage, run: Run) -> list[Finding]:
         "quota change": lambda: repeated(_Quotas(sluice).change, QUOTA_EVERY_S),
         f"{MANY} engines": with_many,
     }
-    peers = [Peer(name, load, sluice.pid, beside=_both(stage, beside)) for name, beside in besides.items()]
+    peers = [Peer(name, load, sluice.pid, beside=_both(stage, beside), may_refuse=True) for name, beside in besides.items()]
     warm_up(peers[:1])
     rounds = in_turns(peers, run.rounds)
     return [
-        compare("disturbed", f"p99, {peer.name}", measured, "undisturbed", rounds[0], attribute=p99_ms, budget=DISTURBED)
+        compare(
+            "disturbed",
+            f"p99, {peer.name}",
+            measured,
+            "undisturbed",
+            rounds[0],
+            attribute=p99_ms,
+            budget=DISTURBED,
+            note=_refused(measured),
+        )
         for peer, measured in zip(peers[1:], rounds[1:], strict=True)
     ]
+
+
+def _refused(rounds: list[Round]) -> str:
+    return f"refused, of each round: {', '.join(f'{each.refused:.1%}' for each in rounds)}"
 
 
 def _both(stage: Stage, beside: Beside) -> Beside:
