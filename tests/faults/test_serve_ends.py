@@ -16,7 +16,9 @@ from tests.fixtures.engine import wait_until
 from tests.fixtures.serve import GONE_WITHIN_S, SENSITIVE_MODEL, Serve, report, runs, spawn
 
 STOPS_WITHIN_S = 10.0
-CLIENTS = 12
+PAUSES_S = (0.0, 0.01, 0.1, 0.4)
+"""Between two requests of a client: gateways keep connections that rest for a while."""
+CLIENTS = 16
 MODEL = "llama-3-8b"
 
 
@@ -46,7 +48,7 @@ async def test_a_server_that_is_asked_to_end_tells_every_client_first(start_serv
     decided = Counter[str]()
     started = asyncio.Event()
 
-    async def client() -> str:
+    async def client(pause_s: float) -> str:
         """Asks on one kept connection until it is told that the server drains; answers what it saw first of that."""
         async with aiohttp.ClientSession(headers={"authorization": f"Bearer {server.keys['gateway']}"}) as session:
             while True:
@@ -62,8 +64,9 @@ async def test_a_server_that_is_asked_to_end_tells_every_client_first(start_serv
                 decided["allow"] += 1
                 if decided["allow"] > 20 * CLIENTS:
                     started.set()
+                await asyncio.sleep(pause_s)
 
-    clients = [asyncio.create_task(client()) for _ in range(CLIENTS)]
+    clients = [asyncio.create_task(client(pause_s)) for pause_s in PAUSES_S * 4]
     await asyncio.wait_for(started.wait(), 30)
     begun = time.perf_counter()
     server.process.send_signal(signal.SIGTERM)
