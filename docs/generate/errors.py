@@ -32,7 +32,7 @@ def errors_page() -> str:
 
 
 def error_classes() -> Iterator[type[SluiceError]]:
-    """Every class of error that has a code of its own, after importing all of Sluice."""
+    """Every class of error that has a code of its own and leaves its room, after importing all of Sluice."""
     for module in pkgutil.walk_packages(app.__path__, "app."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
@@ -40,4 +40,4 @@ def error_classes() -> Iterator[type[SluiceError]]:
     while waiting:
         children = waiting.pop().__subclasses__()
         waiting += children
-        yield from (child for child in children if "code" in vars(child))
+        yield from (child for child in children if "code" in vars(child) and not child.__name__.startswith("_"))

@@ -1,0 +1,69 @@
+"""What is written by hand in README.md and docs/: links lead somewhere, commands exist, tables are complete."""
+
+import re
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+from app.policy.parts import OUTPUTS
+from app.policy.schema import SECTION_SCHEMAS
+from app.policy.terms import BUCKETS, DIMENSIONS
+from docs.generate.commands import commands
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
+COMMAND = re.compile(r"\.venv/bin/sluice((?: [a-z]+)+)")
+FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+
+
+def anchors(page: Path) -> set[str]:
+    """The places inside a page that a link can name, as code hosts make them of headings."""
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text("utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    """Every relative link names a file that is there, and a heading that is in it."""
+    for link in LINK.findall(FENCE.sub("", page.read_text("utf-8"))):
+        if link.startswith("http"):
+            continue
+        path, _, anchor = unquote(link).partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_exist(page):
+    """Every `sluice` command that a page tells a reader to run is one."""
+    known = {path.removeprefix("sluice ") for path, _ in commands()}
+    for words in COMMAND.findall(page.read_text("utf-8")):
+        command = words.split()
+        assert command[0] in known or " ".join(command[:2]) in known, words
+
+
+@pytest.mark.parametrize(
+    "name", [*OUTPUTS, *BUCKETS, *DIMENSIONS, *(field for each in SECTION_SCHEMAS.values() for field in each["properties"])]
+)
+def test_the_guide_to_rules_is_complete(name):
+    """Every output, bucket, dimension and field of the question is named in the guide for authors of rules."""
+    assert f"`{name}`" in (ROOT / "docs" / "how-to" / "write-a-rule.md").read_text("utf-8")
+
+
+def test_every_folder_has_its_line():
+    """The house in docs/explanation.md has each room of app/ in it."""
+    house = (ROOT / "docs" / "explanation.md").read_text("utf-8")
+    rooms = {path.parent.name for path in (ROOT / "app").glob("*/[a-z]*.py")}
+    assert {room for room in rooms if f"`app/{room}/`" not in house} == set()
+
+
+def test_decisions_are_short_and_listed():
+    """Each decision is at most 60 lines and stands in the list."""
+    folder = ROOT / "docs" / "decisions"
+    listed = (folder / "README.md").read_text("utf-8")
+    for page in folder.glob("0*.md"):
+        assert len(page.read_text("utf-8").splitlines()) <= 60, page.name
+        assert f"({page.name})" in listed
