@@ -48,7 +48,7 @@ class HotRoutes:
         call.principal.require(*GATEWAY)
         call.principal.require_tenant(request.tenant)
         answer = await self._once.answer(request, document, call.principal, explain="explain" in call.query)
-        if await gone(call.receive):
+        if gone(call.receive):
             await self._once.give_back(answer, call.principal)
         return Answer(200, answer.body)
 
@@ -63,7 +63,7 @@ class HotRoutes:
         for tenant in {request.tenant for request in requests}:
             call.principal.require_tenant(tenant)
         answers = await self._once.answers(requests, items, call.principal)
-        if await gone(call.receive):
+        if gone(call.receive):
             for answer in answers:
                 await self._once.give_back(answer, call.principal)
         return Answer(200, b'{"decisions":[' + b",".join(answer.body for answer in answers) + b"]}")

@@ -125,15 +125,22 @@ class Edge:
         await problem(error).send(send, *extra)
 
 
-async def gone(receive: Receive) -> bool:
-    """Whether the caller has hung up, without waiting: the body is read, so the only message left is the disconnect."""
+def at_once(receive: Receive) -> Message | None:
+    """The next message where it is here already, without waiting for one and without the cost of a timer."""
     waiting = receive()
     try:
         waiting.send(None)  # type: ignore[attr-defined]
-    except StopIteration as stopped:
-        return bool(stopped.value["type"] == "http.disconnect")
+    except StopIteration as arrived:
+        message: Message = arrived.value
+        return message
     waiting.close()  # type: ignore[attr-defined]
-    return False
+    return None
+
+
+def gone(receive: Receive) -> bool:
+    """Whether the caller has hung up: the body is read, so the only message left is the disconnect."""
+    message = at_once(receive)
+    return message is not None and message["type"] == "http.disconnect"
 
 
 def _bearer(headers: dict[bytes, bytes]) -> str | None:
@@ -149,22 +156,28 @@ async def _read(receive: Receive, headers: dict[bytes, bytes], limit: int) -> by
         raise BodyTooLarge(f"body: {int(length)} bytes, at most {limit} are accepted", field="body")
     if length is None and b"transfer-encoding" not in headers:
         return b""
-    message = await receive()
-    body: bytes = message.get("body", b"")
-    if not message.get("more_body", False):
-        return body
-    chunks, size = [body], len(body)
+    first = at_once(receive)
+    if first is not None and not first.get("more_body", False):
+        return await _rest(first, receive, limit)
     try:
         async with asyncio.timeout(BODY_TIMEOUT_S):
-            while message.get("more_body", False):
-                message = await receive()
-                chunks.append(message.get("body", b""))
-                size += len(chunks[-1])
-                if size > limit:
-                    raise BodyTooLarge(f"body: more than {limit} bytes", field="body")
+            return await _rest(first or await receive(), receive, limit)
     except TimeoutError:
         raise SlowBody(f"body: not complete after {BODY_TIMEOUT_S:.0f} s", field="body") from None
-    return b"".join(chunks)
+
+
+async def _rest(message: Message, receive: Receive, limit: int) -> bytes:
+    """The body whose first piece is `message`. Raises BodyTooLarge where reading stops."""
+    chunks: list[bytes] = []
+    size = 0
+    while True:
+        chunks.append(message.get("body", b""))
+        size += len(chunks[-1])
+        if size > limit:
+            raise BodyTooLarge(f"body: more than {limit} bytes", field="body")
+        if not message.get("more_body", False):
+            return b"".join(chunks)
+        message = await receive()
 
 
 def _query(scope: Scope) -> dict[str, list[str]]:
