@@ -100,7 +100,9 @@ def compare(
     budget: float | None = None,
     note: str = "",
 ) -> Finding:
-    """The median of the rounds' ratios, with the smallest and the largest of them."""
+    """The median of the rounds' ratios, with the smallest and the largest of them; refusals are noted, whatever is compared."""
+    if any(each.refused for each in measured):
+        note = "; ".join(filter(None, [note, f"refused, by rounds: {', '.join(f'{each.refused:.1%}' for each in measured)}"]))
     ratios = [attribute(one) / attribute(other) for one, other in zip(measured, peer, strict=True)]
     return Finding(
         row=row,

@@ -7,7 +7,7 @@ from bench.report import Finding
 from bench.stage import Stage
 
 ROUNDS = 5
-DECISIONS = 60_000
+DECISIONS = 100_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,8 @@ TENANTS = 10_000
 MOST_MB = 250.0
 FLAT = 1.05
 """What memory may be in the end of what it was after three quarters."""
+LEAST_ALLOWED = 0.99
+"""Each tenant's first decision needs OPA, which may be late on a busy machine; more refusals would be another measurement."""
 PARTS = 4
 LONGEST_S = 1800.0
 
@@ -46,7 +48,7 @@ def _by_parts(sluice: Sluice, part: int) -> list[float]:
     resident = [resident_mb(sluice.pid)]
     for number in range(PARTS):
         outcome = Running(replace(load, first=number * part)).outcome()
-        if outcome.failed or outcome.allowed < part:
+        if outcome.failed or outcome.allowed < LEAST_ALLOWED * part:
             raise RuntimeError(
                 f"memory: of {part} decisions {outcome.allowed} were allowed, {outcome.failed} answers were no success; {outcome.odd}"
             )

@@ -21,7 +21,7 @@ def miss(stage: Stage, run: Run) -> list[Finding]:
     for what, connections in (("lone miss", LONE), (f"all quotas distinct, {TOGETHER} at once", TOGETHER)):
         load = Load(sluice.port, "/decide", (request(NUMBERED),), (1.0,), seconds=run.seconds, connections=connections, span=CROWD)
         peers = [
-            Peer("Sluice", replace(load, headers=sluice.credential()), sluice.pid),
+            Peer("Sluice", replace(load, headers=sluice.credential()), sluice.pid, may_refuse=True),
             Peer("OPA alone", replace(load, port=stage.opa.port, path=PATH, bodies=(question(NUMBERED),)), stage.opa.pid),
             Peer("FastAPI route", replace(load, port=stage.fastapi.port), stage.fastapi.pid),
         ]

@@ -80,14 +80,9 @@ def disturbed(stage: Stage, run: Run) -> list[Finding]:
             rounds[0],
             attribute=p99_ms,
             budget=DISTURBED,
-            note=_refused(measured),
         )
         for peer, measured in zip(peers[1:], rounds[1:], strict=True)
     ]
-
-
-def _refused(rounds: list[Round]) -> str:
-    return f"refused, of each round: {', '.join(f'{each.refused:.1%}' for each in rounds)}"
 
 
 def _both(stage: Stage, beside: Beside) -> Beside:
