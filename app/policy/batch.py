@@ -101,6 +101,10 @@ class Batcher:
             self._together.wake()
         return flight.landed
 
+    def beside(self) -> "Batcher":
+        """Another batcher on the same OPA, one call at a time, for questions that nobody waits for."""
+        return Batcher(self._opa, self._clock, self._metrics, timeout_ms=self._timeout_ms, calls=1)
+
     async def close(self) -> None:
         """End all calls; flights under way land as unavailable."""
         tasks = [*self._together.tasks, *self._alone.tasks, *([self._probe] if self._probe else [])]
@@ -137,7 +141,7 @@ class Batcher:
         (flight,) = flights
         left_ms = flight.asked_ms + self._timeout_ms - self._clock.monotonic_ms()
         if left_ms <= 0:
-            self._land(flight, self._too_late(flight))
+            self._land(flight, await self._too_late(flight))
             return
         share_ms = min(left_ms, max(ALONE_LEAST_MS, left_ms * self._calls / (len(self._suspects) + 1)))
         try:
@@ -149,8 +153,10 @@ class Batcher:
         except CallFailed as failure:
             self._land(flight, PolicyUnavailable(failure.detail))
 
-    def _too_late(self, flight: Flight) -> Unanswered:
-        """A rule that does not end, or an OPA that says nothing at all to anybody."""
+    async def _too_late(self, flight: Flight) -> Unanswered:
+        """A rule that does not end, or an OPA that says nothing at all to anybody: its health tells, asked while the rule ran."""
+        if self._heard_ms < flight.asked_ms and self._clock.monotonic_ms() >= self._silent_until_ms:
+            await asyncio.wait([self._probe_health()])
         if self._heard_ms >= flight.asked_ms:
             return PolicyTimeout(f"no answer within {self._timeout_ms:g} ms", _names(flight.group))
         self._silent_until_ms = self._clock.monotonic_ms() + SILENCE_MS
@@ -170,9 +176,10 @@ class Batcher:
         for index, flight in enumerate(flights):
             self._land(flight, Reply(revision, answers.get(flight.group.name, {}).get(str(index))))
 
-    def _probe_health(self) -> None:
+    def _probe_health(self) -> asyncio.Task[None]:
         if self._probe is None or self._probe.done():
             self._probe = asyncio.create_task(self._listen())
+        return self._probe
 
     async def _listen(self) -> None:
         if await self._opa.alive(self._timeout_ms):

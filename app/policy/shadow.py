@@ -61,6 +61,7 @@ class ShadowWatch:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+        await self._batcher.close()
 
     async def _work(self) -> None:
         while self._waiting:

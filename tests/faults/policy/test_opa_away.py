@@ -73,6 +73,7 @@ async def test_frozen_opa_is_an_outage_too_and_heals(rego_folder: Path, opa_bina
         pid = running.opa.child.pid
         os.kill(pid, signal.SIGSTOP)
         try:
+            await until(lambda: Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T")
             await expect_outage_rules(running)
             begun = time.perf_counter()
             with pytest.raises(PolicyUnavailable):
