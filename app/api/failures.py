@@ -3,10 +3,14 @@
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from app.api.answer import Answer
 from app.api.problems import MethodNotAllowed, problem
 from app.errors import BadRequest, NotFound, SluiceError
+
+METHODS = ("DELETE", "GET", "PATCH", "POST", "PUT")
+"""All that any route of ours has."""
 
 
 def install_failures(app: FastAPI) -> None:
@@ -25,12 +29,21 @@ def install_failures(app: FastAPI) -> None:
     async def unrouted(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class alone
         if error.status_code == 405:
-            return _response(problem(MethodNotAllowed(request.method, allow=(error.headers or {}).get("Allow", ""))))
+            return _response(problem(MethodNotAllowed(request.method, allow=_methods_of(request))))
         return _response(problem(NotFound("no such route", hint="See /openapi.json for the routes.")))
 
     app.add_exception_handler(SluiceError, ours)
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(HTTPException, unrouted)
+
+
+def _methods_of(request: Request) -> str:
+    """All methods that the path has: there is a route for each, and the framework names that of the first alone."""
+
+    def routed(method: str) -> bool:
+        return any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in request.app.routes)
+
+    return ", ".join(filter(routed, METHODS))
 
 
 def _response(answer: Answer) -> Response:

@@ -6,6 +6,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 
+from app.api.edge import PUBLIC
 from app.decision.request import MAX_BATCH, DecideRequest, RenewRequest, SettleRequest
 
 PROBLEM = {
@@ -61,6 +62,10 @@ SETTLEMENT_SHAPE = {
         "flags": {"type": "array", "items": {"type": "string"}},
     },
 }
+READ_PROBLEMS = ("400", "401", "403", "404", "503")
+"""What any call but a public one may be answered instead."""
+WRITE_PROBLEMS = (*READ_PROBLEMS, "408", "409", "412", "413", "415", "428")
+"""The same for calls with a body."""
 LEASE_ID = {"name": "decision_id", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
 
 
@@ -79,11 +84,25 @@ def install_openapi(app: FastAPI) -> None:
             shapes |= {"Problem": PROBLEM_SHAPE, "Decision": DECISION_SHAPE, "Settlement": SETTLEMENT_SHAPE}
             components["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
             schema["security"] = [{"bearer": []}]
+            shapes.pop("HTTPValidationError", None)
+            shapes.pop("ValidationError", None)
             schema["paths"] |= _hot_paths()
+            for path, operations in schema["paths"].items():
+                for method, operation in operations.items():
+                    _tell_problems(path, method, operation)
             app.openapi_schema = schema
         return app.openapi_schema
 
     app.openapi = openapi  # type: ignore[method-assign]  # the framework's own way to extend the document
+
+
+def _tell_problems(path: str, method: str, operation: dict[str, Any]) -> None:
+    """Say who may call and what else may be answered; what the framework would say of its own validation is a 400 here."""
+    operation["responses"].pop("422", None)
+    if path.encode() in PUBLIC:
+        operation["security"] = []
+    else:
+        operation["responses"] |= dict.fromkeys(READ_PROBLEMS if method == "get" else WRITE_PROBLEMS, PROBLEM)
 
 
 def _hot_paths() -> dict[str, Any]:
@@ -116,10 +135,7 @@ def _post(
         "tags": ["decide"],
         "summary": summary,
         "parameters": parameters or [],
-        "responses": {
-            "200": {"description": "Done", "content": {"application/json": {"schema": answer}}},
-            **dict.fromkeys(("400", "401", "403", "404", "408", "409", "413", "415"), PROBLEM),
-        },
+        "responses": {"200": {"description": "Done", "content": {"application/json": {"schema": answer}}}},
     }
     if body is not None:
         operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
