@@ -47,7 +47,7 @@ LOOPBACK = "127.0.0.1"
 log = structlog.get_logger()
 
 
-async def serve_until_stopped(settings: Settings, file: Path, var: Path) -> None:
+async def serve_until_stopped(settings: Settings, file: Path, var: Path, overrides: tuple[str, ...] = ()) -> None:
     """Run until SIGTERM or SIGINT. Raises ConfigError, ChildFailed and DependencyDown where a part can't start."""
     clock, metrics = SystemClock(), Metrics()
     lock = FolderLock(var / "serve.lock")
@@ -62,7 +62,7 @@ async def serve_until_stopped(settings: Settings, file: Path, var: Path) -> None
         if settings.database.url == EMBEDDED:
             await seed_tenants(service.registry)
             await lay_down_keys(service.keys, var)
-        children = _Children(settings, file, var, launcher, metrics, around, _own_url(listener))
+        children = _Children(settings, file, overrides, var, launcher, metrics, around, _own_url(listener))
         await _Server(service, children).serve_on(listener)
     finally:
         listener.close()
@@ -114,6 +114,7 @@ class _Children:
 
     settings: Settings
     file: Path
+    overrides: tuple[str, ...]
     var: Path
     launcher: Launcher
     metrics: Metrics
@@ -147,7 +148,8 @@ class _Children:
 
     async def _telemetry(self) -> None:
         if self.settings.telemetry.url == EMBEDDED:
-            arguments = _sluice("telemetry", "--config", self.file, "--listen", self.around.telemetry)
+            options = [part for override in self.overrides for part in ("--set", override)]
+            arguments = _sluice("telemetry", "--config", self.file, "--listen", self.around.telemetry, *options)
             self.started.append(await self.launcher.keep("telemetry", arguments))
 
     async def _stand_in(self, engine: EngineSettings) -> None:

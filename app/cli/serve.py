@@ -21,13 +21,14 @@ def serve(
     from app.examples import lay_down_settings
     from app.observability.logs import configure_logs
     from app.serving import serve_until_stopped
-    from app.settings import load_settings
+    from app.telemetry.configuration import load
 
     var.mkdir(mode=0o711, parents=True, exist_ok=True)
     file = config or lay_down_settings(var)
-    settings = load_settings(file, tuple(overrides or ()))
+    configuration = load(file, tuple(overrides or ()))
+    settings = configuration.settings
     if port is not None:
         settings = settings.model_copy(update={"listen": f"{settings.listen.rpartition(':')[0]}:{port}"})
     configure_logs(settings.log_level, settings.log_format)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(serve_until_stopped(settings, file, var.absolute()))
+        runner.run(serve_until_stopped(settings, file, var.absolute(), configuration.overrides))

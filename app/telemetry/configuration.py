@@ -29,17 +29,19 @@ class Configuration:
     engines: tuple[EngineSettings, ...]
     specs: Mapping[str, ModelSpec]
     settings: Settings
+    overrides: tuple[str, ...] = ()
+    """`section.name=value` that go over the file, at every reload too."""
 
 
-def load(file: Path) -> Configuration:
-    """The configuration in `file`. Raises ConfigError: a model that an engine serves but models.yaml lacks is one, too."""
-    settings = load_settings(file)
+def load(file: Path, overrides: tuple[str, ...] = ()) -> Configuration:
+    """The configuration in `file`, with `overrides` over it. Raises ConfigError: a model that an engine serves but models.yaml lacks is one, too."""
+    settings = load_settings(file, overrides)
     specs = load_models(Path(settings.models))
     for engine in settings.engines:
         for model in engine.models:
             if model not in specs:
                 raise ConfigError(f"engines: {engine.name} serves {model!r}, which {settings.models} does not list")
-    return Configuration(tuple(settings.engines), specs, settings)
+    return Configuration(tuple(settings.engines), specs, settings, overrides)
 
 
 async def changes(file: Path, current: Configuration, metrics: Metrics) -> AsyncIterator[Configuration]:
@@ -60,7 +62,7 @@ async def changes(file: Path, current: Configuration, metrics: Metrics) -> Async
 
 
 def _reload(file: Path, current: Configuration) -> Configuration:
-    new = load(file)
+    new = load(file, current.overrides)
     if current.engines and not new.engines:
         raise ConfigError(f"{file}: all engines are gone; taken for a write in progress, restart to run without any")
     return new

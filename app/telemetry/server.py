@@ -25,7 +25,7 @@ from starlette.routing import Route
 from app.clock import Clock
 from app.errors import BadRequest, ConfigError, SluiceError, Unauthorized
 from app.observability.metrics import Metrics
-from app.telemetry.configuration import Configuration, changes, load
+from app.telemetry.configuration import Configuration, changes
 from app.telemetry.poller import Board, Poller
 from app.telemetry.scrape import open_session
 from app.telemetry.wire import encode
@@ -75,9 +75,9 @@ def build_app(file: Path, configuration: Configuration, *, clock: Clock, metrics
     return Starlette(routes=routes, lifespan=lifespan)
 
 
-def run(file: Path, listen: str, *, clock: Clock, metrics: Metrics, token: str | None) -> None:
+def run(file: Path, configuration: Configuration, listen: str, *, clock: Clock, metrics: Metrics, token: str | None) -> None:
     """Serve on `listen` (unix:/path or HOST:PORT) until SIGTERM. Raises ConfigError for a bad file or address."""
-    served = build_app(file, load(file), clock=clock, metrics=metrics, token=token)
+    served = build_app(file, configuration, clock=clock, metrics=metrics, token=token)
     config = uvicorn.Config(served, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=DRAIN_S)
     with _bind(listen) as listener:
         uvicorn.Server(config).run(sockets=[listener])
