@@ -15,9 +15,10 @@ from app.policy.terms import Part, Terms
 HOT_MS = 1000.0
 """A question used within it is answered for a new snapshot before that becomes current."""
 
-_TERMS_BYTES = 2500
-_PART_BYTES = 3000
-"""Of combined terms and of one rule's part, measured with tracemalloc over the rules that come with Sluice, and rounded up."""
+_TERMS_BYTES = 800
+_PART_BYTES = 800
+_NEWEST_BYTES = 100
+"""Of combined terms, of one rule's part and of a second way to it: by tracemalloc over the rules that come with Sluice."""
 
 _SECTIONS_SHARE = 4
 """A section's value takes about three times its encoded bytes, and the key holds these once."""
@@ -85,7 +86,7 @@ class Answers:
         self._memo.put(key, answer, size, now_ms, heir_of=heir_of)
         if "readings" in answer.group.reads:
             newest = newest_key(answer.revision, answer.group, answer.shown, answer.model)
-            self._memo.put(newest, _Newest(answer), size, now_ms)
+            self._memo.put(newest, _Newest(answer), _NEWEST_BYTES, now_ms)
 
     def newest(self, revision: str, group: Group, question: Question) -> Answer | None:
         """The newest answer of the same model that differs in readings alone; None for groups that read none."""

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from app.policy.question import encoded
 from app.policy.terms import BUCKETS, DIMENSIONS, MAX_FACTOR, Cost, Deny, Limit, Obligation, Part
 from app.policy.unanswered import PolicyInvalid
 
@@ -41,7 +42,7 @@ def parse(rule: str, outputs: Mapping[str, Any]) -> Part:
         factors=found.get("scale", ()),
         sheds=found.get("shed", ()),
         obligations=found.get("oblige", ()),
-        outputs=dict(outputs),
+        outputs=encoded(outputs),
     )
 
 
@@ -137,7 +138,7 @@ def _one_of(fields: Mapping[str, Any], name: str, allowed: Sequence[str]) -> str
     value = fields[name]
     if value not in allowed:
         raise _Wrong(name, f"must be one of {', '.join(allowed)}, not {value!r}")
-    return str(value)
+    return allowed[allowed.index(value)]  # our own text, so that a memo full of limits holds each word once
 
 
 def _number(fields: Mapping[str, Any], name: str, least: float, most: float) -> float:

@@ -1,9 +1,12 @@
 """Terms: what a caller may do right now, combined from what each rule contributes (design, section 1)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from math import inf, prod
+from typing import Any
+
+import orjson
 
 from app.policy.unanswered import PolicyUndefined
 
@@ -55,7 +58,10 @@ class Obligation:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one rule contributes, checked (policy/parts.py makes it). `outputs` is what OPA gave, for `?explain`."""
+    """What one rule contributes, checked (policy/parts.py makes it).
+
+    `outputs` is what OPA gave, as JSON: nine tenths smaller than the objects, and only `?explain` looks at it.
+    """
 
     rule: str
     denies: tuple[Deny, ...] = ()
@@ -65,7 +71,7 @@ class Part:
     factors: tuple[tuple[str, float], ...] = ()
     sheds: tuple[float, ...] = ()
     obligations: tuple[Obligation, ...] = ()
-    outputs: Mapping[str, list[object]] = field(default_factory=dict)
+    outputs: bytes = b"{}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +88,15 @@ class Terms:
     shed: float = 0.0
     shed_rule: str | None = None
     obligations: tuple[Obligation, ...] = ()
-    parts: tuple[tuple[str, dict[str, list[object]]], ...] = ()
-    """Each rule's own outputs as OPA gave them, for `?explain` and `policy eval`."""
+    outputs: tuple[tuple[str, bytes], ...] = ()
+    """Each rule's own outputs as OPA gave them, as JSON."""
     degraded: bool = False
-    """True where a substitute answer was used because OPA did not answer (design, section 7)."""
+    """True where a substitute answer was used because OPA did not answer."""
+
+    @property
+    def parts(self) -> dict[str, dict[str, list[Any]]]:
+        """Each rule's own outputs, for `?explain`."""
+        return {rule: orjson.loads(outputs) for rule, outputs in self.outputs}
 
 
 def combine(revision: str, parts: Iterable[Part], dimensions: frozenset[str]) -> Terms:
@@ -112,7 +123,7 @@ def combine(revision: str, parts: Iterable[Part], dimensions: frozenset[str]) ->
         shed=shed,
         shed_rule=shed_rule,
         obligations=_obligations(parts),
-        parts=tuple((part.rule, dict(part.outputs)) for part in parts),
+        outputs=tuple((part.rule, part.outputs) for part in parts),
     )
 
 
