@@ -64,8 +64,10 @@ SETTLEMENT_SHAPE = {
 }
 READ_PROBLEMS = ("400", "401", "403", "404", "503")
 """What any call but a public one may be answered instead."""
-WRITE_PROBLEMS = (*READ_PROBLEMS, "408", "409", "412", "413", "415", "428")
+WRITE_PROBLEMS = (*READ_PROBLEMS, "408", "409", "413", "415")
 """The same for calls with a body."""
+VERSION_PROBLEMS = ("412", "428")
+"""Beside these, for calls that name a version in If-Match."""
 LEASE_ID = {"name": "decision_id", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
 
 
@@ -101,8 +103,11 @@ def _tell_problems(path: str, method: str, operation: dict[str, Any]) -> None:
     operation["responses"].pop("422", None)
     if path.encode() in PUBLIC:
         operation["security"] = []
-    else:
-        operation["responses"] |= dict.fromkeys(READ_PROBLEMS if method == "get" else WRITE_PROBLEMS, PROBLEM)
+        return
+    codes = READ_PROBLEMS if method == "get" else WRITE_PROBLEMS
+    if any(parameter["name"] == "if-match" for parameter in operation.get("parameters", ())):
+        codes += VERSION_PROBLEMS
+    operation["responses"] |= dict.fromkeys(codes, PROBLEM)
 
 
 def _hot_paths() -> dict[str, Any]:
