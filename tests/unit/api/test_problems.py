@@ -1,0 +1,87 @@
+"""Errors on the wire: one form for all of them, and nothing of ours in it."""
+
+import importlib
+import pkgutil
+from collections.abc import Iterator
+
+import orjson
+import pytest
+from pydantic import ValidationError
+
+import app
+from app.api.problems import TITLES, MethodNotAllowed, bad_fields, problem
+from app.decision.request import DecideRequest
+from app.errors import BadRequest, NotFound, SluiceError, Unauthorized
+
+
+def errors(base: type[SluiceError] = SluiceError) -> Iterator[type[SluiceError]]:
+    """All error classes of the product."""
+    for module in pkgutil.walk_packages(app.__path__, "app."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    waiting = [base]
+    while waiting:
+        kind = waiting.pop()
+        yield kind
+        waiting += kind.__subclasses__()
+
+
+def test_a_problem_says_what_and_what_to_do():
+    """Type, title, status, detail, code and hint, and the field where one is to blame."""
+    answer = problem(NotFound("no tenant 'a'", field="tenant"))
+
+    assert (answer.status, answer.content_type) == (404, "application/problem+json")
+    assert orjson.loads(answer.body) == {
+        "type": "urn:sluice:error:not_found",
+        "title": "Not found",
+        "status": 404,
+        "detail": "no tenant 'a'",
+        "code": "not_found",
+        "hint": "Check the spelling; ids in paths are percent-encoded.",
+        "field": "tenant",
+    }
+    assert "field" not in orjson.loads(problem(NotFound("no such route")).body)
+
+
+def test_headers_tell_clients_what_the_status_asks_for():
+    """A 401 challenges, a 405 names the methods, a 503 says when to come back, others add nothing."""
+    assert problem(Unauthorized("no key")).headers == ((b"www-authenticate", b"Bearer"),)
+    assert problem(MethodNotAllowed("PUT", "GET, POST")).headers == ((b"allow", b"GET, POST"),)
+    assert problem(SluiceError("down")).headers == ((b"retry-after", b"3"),)
+    assert problem(BadRequest("no")).headers == ()
+
+
+def test_every_error_has_a_code_a_title_and_a_remedy():
+    """No error of ours is a 500, and none lacks a title, a meaning or a remedy."""
+    found = list(errors())
+
+    assert len(found) > 10
+    assert {kind.status for kind in found if kind.status not in TITLES} == set()
+    assert all(kind.hint and kind.__doc__ for kind in found)
+
+
+@pytest.mark.parametrize(
+    ("document", "prefix", "field"),
+    [
+        ({"model": "m"}, "", "tenant"),
+        ({"tenant": "a", "model": "m", "max_tokens": -1}, "", "max_tokens"),
+        ({"tenant": "a", "model": "m", "subject": {"roles": [1]}}, "", "subject.roles[0]"),
+        ({"tenant": "a", "model": "m", "n": 0}, "requests[3]", "requests[3].n"),
+    ],
+)
+def test_the_first_wrong_field_is_named_by_its_path(document: dict[str, object], prefix: str, field: str):
+    """Lists and objects on the way to a wrong field are part of its name."""
+    with pytest.raises(ValidationError) as wrong:
+        DecideRequest.model_validate(document)
+
+    error = bad_fields(wrong.value, prefix)
+    assert error.field == field
+    assert error.message.startswith(f"{field}: ")
+
+
+def test_a_wrong_value_is_never_repeated():
+    """What was sent may be a secret, so the message says what is wrong and not what it was."""
+    with pytest.raises(ValidationError) as wrong:
+        DecideRequest.model_validate({"tenant": "a", "model": "m", "max_tokens": "hunter2"})
+
+    assert b"hunter2" not in problem(bad_fields(wrong.value)).body
