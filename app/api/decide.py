@@ -47,7 +47,7 @@ class HotRoutes:
         request = _parse(DecideRequest, document)
         call.principal.require(*GATEWAY)
         call.principal.require_tenant(request.tenant)
-        answer = await self._once.answer(request, document, call.principal, explain="explain" in call.query)
+        answer = await self._once.answer(request, document, call.principal, peer=call.peer, explain="explain" in call.query)
         if gone(call.receive):
             await self._once.give_back(answer, call.principal)
         return Answer(200, answer.body)
@@ -62,7 +62,7 @@ class HotRoutes:
         call.principal.require(*GATEWAY)
         for tenant in {request.tenant for request in requests}:
             call.principal.require_tenant(tenant)
-        answers = await self._once.answers(requests, items, call.principal)
+        answers = await self._once.answers(requests, items, call.principal, peer=call.peer)
         if gone(call.receive):
             for answer in answers:
                 await self._once.give_back(answer, call.principal)

@@ -61,6 +61,8 @@ class Call:
     """One call of a hot route, with its credential checked and its body read."""
 
     principal: Principal
+    peer: str | None
+    """Address of the other end of the connection, never what a header says; None on a unix socket."""
     path: bytes
     body: bytes
     query: dict[str, list[str]]
@@ -112,7 +114,8 @@ class Edge:
         limit = MAX_BATCH_BODY if path == b"/decide/batch" else MAX_BODY
         body = b"" if scope["method"] in ("GET", "HEAD") else await _read(receive, headers, limit)
         if handler is not None and principal is not None:
-            answer = await handler(Call(principal, path, body, _query(scope), receive))
+            peer = scope["client"][0] if scope.get("client") else None
+            answer = await handler(Call(principal, peer, path, body, _query(scope), receive))
             await answer.send(send)
             return
         scope.setdefault("state", {})["principal"] = principal

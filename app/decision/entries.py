@@ -8,11 +8,10 @@ from typing import Any
 from app.audit.entry import AccessOutcome, Asked, Entry, policy_refusal, sensitive_access
 from app.audit.intake import Intake
 from app.audit.pseudonym import Pseudonyms
-from app.auth.keys import Principal
 from app.catalog.models import ModelSpec
 from app.clock import Clock
 from app.decision.decision import Decision
-from app.decision.request import DecideRequest
+from app.decision.request import Asking, DecideRequest
 from app.policy.terms import Terms
 
 
@@ -24,20 +23,21 @@ class Records:
         self._pseudonyms = pseudonyms
         self._clock = clock
 
-    async def write(self, request: DecideRequest, caller: Principal, spec: ModelSpec | None, terms: Terms, decision: Decision) -> None:
+    async def write(self, asking: Asking, spec: ModelSpec | None, terms: Terms, decision: Decision) -> None:
         """Commit the entry of a decision that owes one, else nothing. Raises DependencyDown where it could not be committed."""
-        entry = self._entry(request, caller, spec, terms, decision)
+        entry = self._entry(asking, spec, terms, decision)
         if entry is not None:
             await self._intake.write(entry)
 
-    def _entry(self, request: DecideRequest, caller: Principal, spec: ModelSpec | None, terms: Terms, decision: Decision) -> Entry | None:
+    def _entry(self, asking: Asking, spec: ModelSpec | None, terms: Terms, decision: Decision) -> Entry | None:
         obliged = any(obligation.code == "audit" for obligation in terms.obligations)
         sensitive = obliged or (spec is not None and spec.sensitive is not None)
         forbidden = any(deny.status == 403 for deny in terms.denies)
         if not (sensitive or forbidden or terms.waived):
             return None
+        request, peer = asking.request, asking.peer
         asked = Asked(
-            operator=caller.name,
+            operator=asking.caller.name,
             tenant=request.tenant,
             model=request.model,
             action=request.action,
@@ -45,6 +45,7 @@ class Records:
             policy_revision=terms.revision,
             quota_version=decision.facts.quota_version,
             subject=self._subject(request),
+            address=self._pseudonyms.address(request.tenant, peer) if peer else None,
             purpose=request.purpose,
             approval_id=request.approval_id,
         )

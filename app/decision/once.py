@@ -36,10 +36,12 @@ class Once:
         self._metrics = metrics
         self._running: dict[tuple[str, ...], asyncio.Event] = {}
 
-    async def answer(self, request: DecideRequest, document: Any, caller: Principal, *, explain: bool = False) -> Given:
+    async def answer(
+        self, request: DecideRequest, document: Any, caller: Principal, *, peer: str | None = None, explain: bool = False
+    ) -> Given:
         """The answer to one request. Raises Conflict where the request id came with another body before."""
         if request.request_id is None:
-            return await self._decide(request, caller, explain=explain)
+            return await self._decide(Asking(request, caller, peer=peer), explain=explain)
         key = (caller.key_id, request.tenant, request.request_id)
         digest = hashlib.blake2b(orjson.dumps(document, option=orjson.OPT_SORT_KEYS), digest_size=16).digest()
         # Two calls with one id at the same moment: the second waits for the first and is then a replay of it.
@@ -51,34 +53,28 @@ class Once:
             return Given(replayed(kept))
         self._running[key] = done = asyncio.Event()
         try:
-            return await self._decide(request, caller, explain=explain, key=key, digest=digest)
+            return await self._decide(Asking(request, caller, key, digest, peer), explain=explain)
         finally:
             del self._running[key]
             done.set()
 
-    async def answers(self, requests: Sequence[DecideRequest], documents: Sequence[Any], caller: Principal) -> list[Given]:
+    async def answers(
+        self, requests: Sequence[DecideRequest], documents: Sequence[Any], caller: Principal, *, peer: str | None = None
+    ) -> list[Given]:
         """Answers in the order of the requests, spent in that order; what is missing of the policies is asked together first."""
         await self._decider.prefetch(requests)
-        return [await self.answer(request, document, caller) for request, document in zip(requests, documents, strict=True)]
+        return [await self.answer(request, document, caller, peer=peer) for request, document in zip(requests, documents, strict=True)]
 
     async def give_back(self, given: Given, caller: Principal) -> None:
         """Cancel the lease of an answer that nobody received."""
         if given.lease_id is not None:
             await self._limiter.cancel(given.lease_id, caller.key_id)
 
-    async def _decide(
-        self,
-        request: DecideRequest,
-        caller: Principal,
-        *,
-        explain: bool,
-        key: tuple[str, ...] | None = None,
-        digest: bytes = b"",
-    ) -> Given:
-        decision = await self._decider.decide(Asking(request, caller, key, digest), explain=explain)
+    async def _decide(self, asking: Asking, *, explain: bool) -> Given:
+        decision = await self._decider.decide(asking, explain=explain)
         body = decision.json()
         if not decision.allow:
             return Given(body)
-        if key is not None:
+        if asking.key is not None:
             await self._limiter.record(decision.facts.id, body)
         return Given(body, decision.facts.id)

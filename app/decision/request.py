@@ -110,3 +110,5 @@ class Asking:
     caller: Principal
     key: tuple[str, ...] | None = None
     digest: bytes = b""
+    peer: str | None = None
+    """Address of the caller's end of the connection."""

@@ -40,6 +40,20 @@ def test_an_allowed_access_is_in_the_log_under_a_pseudonym(serve: Serve):
     assert person not in serve.log()
 
 
+def test_the_address_in_the_log_is_the_peers(serve: Serve):
+    """What a client writes into forwarding headers changes nothing of the entry: it has the peer's address, as a pseudonym."""
+    tenant = serve.tenant(tpm=6000, region="cn-east")
+    body = {"tenant": tenant, "model": SENSITIVE_MODEL, "purpose": "credit-risk", "subject": {"id": "a", **ANALYST}}
+
+    plain = serve.call("POST", "/decide", body).json
+    forged = serve.call("POST", "/decide", body, x_forwarded_for="203.0.113.9", x_real_ip="203.0.113.9", forwarded="for=203.0.113.9").json
+
+    (first,), (second,) = entries(serve, plain), entries(serve, forged)
+    assert first["address"] == second["address"]
+    assert first["address"].startswith("p1:")
+    assert "127.0.0.1" not in json.dumps(first)
+
+
 def test_the_same_person_of_two_tenants_has_two_pseudonyms(serve: Serve):
     """Pseudonyms do not link the people of one tenant with those of another."""
     first, second = (ask(serve, serve.tenant(tpm=6000, region="cn-east"), {"id": "the same", **ANALYST}) for _ in range(2))

@@ -16,7 +16,7 @@ from app.catalog.models import ModelSpec, Sensitive
 from app.clock import ManualClock
 from app.decision.decision import Decision, Facts, Reason
 from app.decision.entries import Records
-from app.decision.request import DecideRequest
+from app.decision.request import Asking, DecideRequest
 from app.policy.terms import Deny, Obligation, Terms
 
 CALLER = Principal("k-1", "gate", frozenset({"gateway"}), frozenset({"*"}))
@@ -39,7 +39,7 @@ class Log:
     async def body(self, spec: ModelSpec | None, terms: Terms, decision: Decision, **fields: Any) -> Any:
         """The envelope that a decision leaves, or None."""
         request = DecideRequest.model_validate({"tenant": "a", "model": "m", **fields})
-        await self.records.write(request, CALLER, spec, terms, decision)
+        await self.records.write(Asking(request, CALLER, peer="192.0.2.7"), spec, terms, decision)
         return orjson.loads(self.written[-1].body) if self.written else None
 
 
@@ -91,6 +91,14 @@ async def test_people_are_pseudonyms_of_their_tenant(log: Log):
     subjects = [body["subject"] for body in bodies]
     assert subjects[0] == subjects[1] != subjects[2]
     assert all(b"alice" not in entry.body for entry in log.written)
+
+
+async def test_addresses_are_pseudonyms_too(log: Log):
+    """The peer's address is told apart from others, and never in clear."""
+    body = await log.body(SENSITIVE, Terms("r1"), ALLOWED)
+
+    assert body["address"].startswith("p1:")
+    assert b"192.0.2.7" not in log.written[-1].body
 
 
 @pytest.mark.parametrize("subject", [None, {}, {"roles": ["x"]}])
