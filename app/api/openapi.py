@@ -62,9 +62,9 @@ SETTLEMENT_SHAPE = {
         "flags": {"type": "array", "items": {"type": "string"}},
     },
 }
-READ_PROBLEMS = ("400", "401", "403", "404", "503")
+READ_PROBLEMS: tuple[str, ...] = ("400", "401", "403", "404", "503")
 """What any call but a public one may be answered instead."""
-WRITE_PROBLEMS = (*READ_PROBLEMS, "408", "409", "413", "415")
+WRITE_PROBLEMS: tuple[str, ...] = (*READ_PROBLEMS, "408", "409", "413", "415")
 """The same for calls with a body."""
 VERSION_PROBLEMS = ("412", "428")
 """Beside these, for calls that name a version in If-Match."""
