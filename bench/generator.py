@@ -122,7 +122,7 @@ class Generator:
         drawn = random.Random(load.seed).choices([self._request(body) for body in load.bodies], load.weights, k=DRAWN)
         self._requests = cycle(drawn)
         self._number = load.first
-        self._idle = [Connection(load.port) for _ in range(load.connections)]
+        self.idle = [Connection(load.port) for _ in range(load.connections)]
         self._busy: list[Connection] = []
         self._latencies: list[float] = []
         self._lateness: list[float] = []
@@ -135,9 +135,9 @@ class Generator:
         schedule: Schedule = ClosedLoop(self._load, start) if self._load.rate == CLOSED else OpenLoop(self._load, start)
         while True:
             now = time.perf_counter()
-            while self._idle and (due := schedule.due(now)) is not None:
-                self._send(self._idle.pop(), due)
-            wait_s = schedule.wait_s(now) if self._idle else math.inf
+            while self.idle and (due := schedule.due(now)) is not None:
+                self._send(self.idle.pop(), due)
+            wait_s = schedule.wait_s(now) if self.idle else math.inf
             if not self._busy and math.isinf(wait_s):
                 break
             self._receive(wait_s)
@@ -186,7 +186,7 @@ class Generator:
                 connection.send(self._settle(answer))
                 return
         self._busy.remove(connection)
-        self._idle.append(connection)
+        self.idle.append(connection)
 
     def _settle(self, answer: bytes) -> bytes:
         _, _, rest = answer.partition(b'"decision_id":"')

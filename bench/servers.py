@@ -19,11 +19,15 @@ from typing import Any, Self
 import yaml
 
 from app.policy.program import find_opa
+from bench.processes import cpu_s
 from bench.questions import MODELS_FILE
 
 START_S = 60.0
 STOP_S = 15.0
 LOOK_S = 0.02
+IDLE_WINDOW_S = 0.5
+IDLE_CORES = 0.15
+"""Polling two engines takes about a third of it."""
 LOG_CHARS = 2000
 LOOPBACK = "127.0.0.1"
 CHANGE_S = 0.1
@@ -44,6 +48,15 @@ class Server:
     def pid(self) -> int:
         """The process id; its children count as its own in what is measured."""
         return self._process.pid
+
+    def wait_until_idle(self) -> None:
+        """Wait until it has nothing left to do of its start: work that goes on would be counted as that of decisions."""
+        self.wait_until(self._idle)
+
+    def _idle(self) -> bool:
+        before = cpu_s(self.pid)
+        time.sleep(IDLE_WINDOW_S)
+        return cpu_s(self.pid) - before < IDLE_CORES * IDLE_WINDOW_S
 
     def wait_until(self, ready: Callable[[], object]) -> None:
         """Wait until `ready` is true. Raises RuntimeError with the end of the log where the process ends or takes too long.

@@ -83,6 +83,7 @@ class Stage:
                 sluice.call("PUT", f"/quotas/{tenant}", questions.quota(number))
             if numbered:
                 registry.load_numbered(sluice, numbered)
+            sluice.wait_until_idle()
             on_failure.pop_all()
         return sluice
 
