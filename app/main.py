@@ -34,6 +34,7 @@ from app.decision.tally import Tally
 from app.limiter.memory import MemoryLimiter
 from app.observability.metrics import Metrics
 from app.policy.batch import Batcher
+from app.policy.last_good import LastGood
 from app.policy.loader import Loader
 from app.policy.opa import OpaClient
 from app.policy.policy import Policy
@@ -59,6 +60,8 @@ class Surroundings:
     telemetry: str
     telemetry_token: str | None
     secrets: Path
+    last_good: Path
+    """Where the last policy that ran is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,14 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
     opa = OpaClient(around.opa_url, connections=4 * around.opa_cores, metrics=metrics)
     batcher = Batcher(opa, clock, metrics, timeout_ms=settings.opa.timeout_ms, calls=around.opa_cores)
     policy = Policy(batcher, clock, metrics, memo_bytes=settings.policy.memo_mib * MIB, publish_wait_ms=settings.policy.publish_wait_ms)
-    loader = Loader(Path(settings.policy.path), around.opa_binary, policy, metrics, shadow=frozenset(settings.policy.shadow))
+    loader = Loader(
+        Path(settings.policy.path),
+        around.opa_binary,
+        policy,
+        metrics,
+        shadow=frozenset(settings.policy.shadow),
+        last_good=LastGood(around.last_good),
+    )
     readings = Readings(policy)
     limiter = MemoryLimiter(clock, keep_ms=settings.lease.keep_ms, records_bytes=settings.lease.records_mib * MIB, metrics=metrics)
     records = Records(Intake(engines["intake"], metrics, timeout_ms=timeout_ms), Pseudonyms(around.secrets), clock)

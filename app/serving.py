@@ -22,7 +22,7 @@ import uvicorn
 from app.api.status import Health
 from app.clock import SystemClock
 from app.database import DatabaseUrls, external_urls, migrate
-from app.errors import ConfigError, PolicyRefused
+from app.errors import ConfigError
 from app.examples import announce, lay_down_keys, seed_tenants
 from app.folders import FolderLock, private_dir
 from app.main import Service, Surroundings, build
@@ -84,6 +84,7 @@ async def _surroundings(settings: Settings, var: Path, launcher: Launcher) -> Su
         telemetry=f"unix:{sockets / 'telemetry.sock'}" if embedded_telemetry else settings.telemetry.url,
         telemetry_token=None if embedded_telemetry else os.environ.get("SLUICE_TELEMETRY_TOKEN"),
         secrets=secrets_dir,
+        last_good=var / "policy" / "last-good",
     )
 
 
@@ -159,11 +160,10 @@ class _Children:
 
 
 async def _first_policy(service: Service) -> None:
-    """Offer the first bundle and wait until OPA runs it. A folder that is refused leaves us up but unready, until it is corrected."""
-    try:
-        await service.loader.reload()
-    except PolicyRefused:
-        return  # the loader has logged it, and watches the folder
+    """Offer the first bundle and wait until OPA runs it. Without any we stay up but unready, until the folder is corrected."""
+    await service.loader.begin()
+    if service.loader.state.offered is None:
+        return
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(POLICY_TIMEOUT_S):
             while service.loader.state.in_force is None:  # noqa: ASYNC110 - OPA's next poll tells, and has no event

@@ -19,6 +19,9 @@ from app.policy.folder import Rule
 ENTRY_PATH = "sluice/entry"
 """Path of the generated module under /v1/data."""
 
+ENTRY_FILE = "entry.rego"
+"""Name of the generated module in the bundle."""
+
 _REVISION_PLACE = "sluice:revision"
 
 
@@ -76,11 +79,11 @@ def entry_module(groups: Iterable[Group], revision: str) -> str:
 def modules_of(texts: Mapping[str, str], groups: tuple[Group, ...]) -> tuple[str, dict[str, str]]:
     """Revision and all modules of the bundle, from the texts of rules and helpers by file name."""
     digest = hashlib.sha256()
-    unnamed = {**texts, "entry.rego": entry_module(groups, _REVISION_PLACE)}
+    unnamed = {**texts, ENTRY_FILE: entry_module(groups, _REVISION_PLACE)}
     for name in sorted(unnamed):
         digest.update(orjson.dumps([name, unnamed[name]]))
     revision = digest.hexdigest()[:24]
-    return revision, {**texts, "entry.rego": entry_module(groups, revision)}
+    return revision, {**texts, ENTRY_FILE: entry_module(groups, revision)}
 
 
 def archive(revision: str, modules: Mapping[str, str]) -> bytes:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import orjson
 
-from app.policy.bundle import Compiled, Group, archive, group_rules, modules_of
+from app.policy.bundle import ENTRY_FILE, Compiled, Group, archive, group_rules, modules_of
 from app.policy.examples import EXAMPLES
 from app.policy.folder import Files, Problems, Rule, check_lib, read_files, read_rule
 from app.policy.offline import Workspace, applies, evaluate, note, workspace
@@ -33,7 +33,7 @@ async def compile_policy(folder: Path, binary: Path, shadow: frozenset[str] = fr
         rules = await _parse(work, files)
         groups = group_rules(rules, shadow)
         revision, modules = modules_of({**files.rules, **files.lib}, groups)
-        work.write({"entry.rego": modules["entry.rego"]})
+        work.write({ENTRY_FILE: modules[ENTRY_FILE]})
         problems = Problems()
         await _all(
             *(_check_group(work, group, files, problems) for group in groups),

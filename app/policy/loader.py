@@ -19,6 +19,7 @@ from app.observability.metrics import Metrics
 from app.policy.bundle import Compiled
 from app.policy.check import compile_policy
 from app.policy.folder import read_files
+from app.policy.last_good import LastGood
 from app.policy.policy import Policy
 
 BUNDLE_NAME = "sluice"
@@ -50,12 +51,22 @@ class LoadState:
 class Loader:
     """Keeps the bundle that OPA is offered, and tells the policy what OPA runs."""
 
-    def __init__(self, folder: Path, binary: Path, policy: Policy, metrics: Metrics, *, shadow: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        binary: Path,
+        policy: Policy,
+        metrics: Metrics,
+        *,
+        shadow: frozenset[str] = frozenset(),
+        last_good: LastGood | None = None,
+    ) -> None:
         self._folder = folder
         self._binary = binary
         self._policy = policy
         self._metrics = metrics
         self._shadow = shadow
+        self._last_good = last_good
         self._offered: Compiled | None = None
         self._good: Compiled | None = None
         self._sent: str | None = None
@@ -72,6 +83,15 @@ class Loader:
     def state(self) -> LoadState:
         """Where loading stands."""
         return LoadState(self._policy.revision, self._offered.revision if self._offered else None, self._refused_now, self._problem)
+
+    async def begin(self) -> None:
+        """Offer the folder's bundle; where the folder is refused, the last policy that ran here, so that a restart closes nothing."""
+        with contextlib.suppress(SluiceError):  # reload has noted and logged it
+            await self.reload()
+            return
+        if self._last_good is not None:
+            with contextlib.suppress(SluiceError):
+                self._offer(await compile_policy(self._last_good.folder, self._binary, self._shadow))
 
     async def reload(self) -> Compiled:
         """Check the folder and offer its bundle. Raises PolicyRefused, and then nothing changes but `state`."""
@@ -159,6 +179,8 @@ class Loader:
         if self._good is None or self._good.revision != compiled.revision:
             self._good = compiled
             self._metrics.policy_loads.labels("activated").inc()
+            if self._last_good is not None:
+                self._last_good.save(compiled)
             task = asyncio.create_task(self._policy.activate(compiled))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)

@@ -64,6 +64,7 @@ async def _answer(folder: Path) -> dict[str, Any]:
         opa_cores=1,
         telemetry="http://localhost:1",
         telemetry_token=None,
+        last_good=folder / "last-good",
         secrets=folder,
     )
     service = build(load_settings(EXAMPLES / "sluice.yaml"), around, SystemClock(), Metrics())

@@ -12,6 +12,7 @@ from app.policy import loader as loading
 from app.policy.bundle import Compiled, archive
 from app.policy.check import compile_policy
 from app.policy.examples import QUIET
+from app.policy.last_good import LastGood
 from tests.fixtures.policy import Running, question, running_policy, write_rule
 from tests.fixtures.waiting import until
 
@@ -106,3 +107,21 @@ async def test_no_revision_is_mixed_while_the_bundle_changes(rego_folder: Path, 
             assert number < 20_000
 
         assert {old: {0.0}, running.policy.revision: {0.5}} == seen
+
+
+async def test_a_restart_over_a_refused_folder_goes_on_with_the_last_policy_that_ran(
+    rego_folder: Path, opa_binary: Path, sockets: Path, tmp_path: Path
+) -> None:
+    """A fleet that restarts during a bad commit keeps deciding as before it, and says why the folder is refused."""
+    last_good = LastGood(tmp_path / "policy" / "last-good")
+    set_watermark(rego_folder, "0.28")
+    async with running_policy(rego_folder, opa_binary, sockets, last_good=last_good) as before:
+        revision = before.policy.revision
+        await until_shed(before, 0.5, within_s=5.0)
+
+    write_rule(rego_folder, "mine", "deny := true")
+
+    async with running_policy(rego_folder, opa_binary, sockets, last_good=last_good) as after:
+        assert after.policy.revision == revision
+        await until_shed(after, 0.5, within_s=5.0)
+        assert "rules/mine/mine.rego" in str(after.loader.state.problem)
