@@ -41,7 +41,8 @@ class Server:
         self.name = name
         self.port = port
         with log.open("ab") as out:
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+            # A session of its own: Ctrl-C reaches the benchmark alone, which then ends servers in order.
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True)
         self._log = log
 
     @property

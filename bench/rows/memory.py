@@ -14,8 +14,8 @@ TENANTS = 10_000
 MOST_MB = 250.0
 FLAT = 1.05
 """What memory may be in the end of what it was after three quarters."""
-LEAST_ALLOWED = 0.99
-"""Each tenant's first decision needs OPA, which may be late on a busy machine; more refusals would be another measurement."""
+LEAST_ALLOWED = 0.9
+"""So many tenants are more than the memo holds, and OPA may be late on a busy machine; more refusals would be another measurement."""
 PARTS = 4
 LONGEST_S = 1800.0
 
@@ -23,8 +23,8 @@ LONGEST_S = 1800.0
 def memory(stage: Stage, run: Run) -> list[Finding]:
     """Settings are the shipped ones: ended leases answer replays for their full time, within their bound."""
     with stage.new_sluice("Sluice", numbered=TENANTS, settings={}) as sluice:
-        resident = _by_parts(sluice, run.decisions // PARTS)
-    grown = f"MB by quarters: {', '.join(f'{each:.0f}' for each in resident)}"
+        resident, refused = _by_parts(sluice, run.decisions // PARTS)
+    grown = f"MB by quarters: {', '.join(f'{each:.0f}' for each in resident)}; {refused} refused"
     what = f"after {run.decisions} decisions"
     return [
         Finding("memory", f"resident, {TENANTS} tenants, {what}", resident[-1], "MB", budget=MOST_MB, note=grown),
@@ -32,8 +32,8 @@ def memory(stage: Stage, run: Run) -> list[Finding]:
     ]
 
 
-def _by_parts(sluice: Sluice, part: int) -> list[float]:
-    """Resident memory before the first and after each of PARTS parts of the decisions."""
+def _by_parts(sluice: Sluice, part: int) -> tuple[list[float], int]:
+    """Resident memory before the first and after each of PARTS parts of the decisions, and how many were refusals."""
     load = Load(
         sluice.port,
         "/decide",
@@ -45,7 +45,7 @@ def _by_parts(sluice: Sluice, part: int) -> list[float]:
         span=TENANTS,
         settle=True,
     )
-    resident = [resident_mb(sluice.pid)]
+    resident, refused = [resident_mb(sluice.pid)], 0
     for number in range(PARTS):
         outcome = Running(replace(load, first=number * part)).outcome()
         if outcome.failed or outcome.allowed < LEAST_ALLOWED * part:
@@ -53,4 +53,5 @@ def _by_parts(sluice: Sluice, part: int) -> list[float]:
                 f"memory: of {part} decisions {outcome.allowed} were allowed, {outcome.failed} answers were no success; {outcome.odd}"
             )
         resident.append(resident_mb(sluice.pid))
-    return resident
+        refused += part - outcome.allowed
+    return resident, refused

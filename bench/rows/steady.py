@@ -30,7 +30,7 @@ def steady(stage: Stage, run: Run) -> list[Finding]:
     hot, sluice = hot_tenants(), stage.sluice
     how = {"seconds": run.steady_seconds, "rate": RATE, "connections": CONNECTIONS}
     peers = [
-        Peer("Sluice", decide(sluice, hot, **how), sluice.pid, beside=lambda: changing(stage.engines)),
+        Peer("Sluice", decide(sluice, hot, **how), sluice.pid, beside=lambda: changing(stage.engines), may_refuse=True),
         Peer("OPA alone", ask_opa(stage.opa, hot, **how), stage.opa.pid),
         Peer("FastAPI route", call_route(stage.fastapi, hot, **how), stage.fastapi.pid),
     ]
