@@ -17,6 +17,7 @@ from app.api.answer import Answer
 from app.api.problems import problem
 from app.auth.keys import Keys, Principal
 from app.errors import BadRequest, BodyTooLarge, SluiceError
+from app.limiter.errors import Draining
 from app.observability.metrics import Metrics
 
 log = structlog.get_logger()
@@ -101,6 +102,9 @@ class Edge:
             await self._route(scope, headers, receive, watch_start)
         except SluiceError as error:
             await self._refuse(error, watch_start)
+        except asyncio.CancelledError:  # the server alone cancels, at its end, whoever has let it wait until then
+            if not started:
+                await self._refuse(Draining("the server ends, and the request was not complete"), watch_start)
         except Exception as error:  # the last line: whatever went wrong, the caller gets a clear answer
             log.exception("unexpected error", path=scope["path"], kind=type(error).__name__)
             if not started:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import aiohttp
+import pytest
 
 from tests.fixtures.engine import wait_until
 from tests.fixtures.serve import GONE_WITHIN_S, SENSITIVE_MODEL, Serve, report, runs, spawn
@@ -96,6 +97,21 @@ def test_a_lease_can_be_settled_until_the_end(start_serve: Callable[..., Serve])
     assert server.process.wait(STOPS_WITHIN_S) == 0
 
 
+def test_a_second_signal_ends_at_once(start_serve: Callable[..., Serve]):
+    """Who asks twice does not wait for a sender that stalls."""
+    server = start_serve()
+    with socket.create_connection(("127.0.0.1", server.port)) as sender:
+        head = f"POST /decide HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {server.keys['gateway']}\r\ncontent-length: 9\r\n\r\n"
+        sender.sendall(head.encode())
+        server.process.send_signal(signal.SIGINT)
+        wait_until(lambda: "stopping" in server.log())
+        begun = time.perf_counter()
+        server.stop(signal.SIGINT)
+
+    report(f"a second signal ended it after {time.perf_counter() - begun:.1f} s")
+    assert server.process.returncode == 0
+
+
 def hang_up(server: Serve, document: bytes) -> None:
     """Send a whole /decide and leave at once without reading the answer."""
     with socket.create_connection(("127.0.0.1", server.port), timeout=5) as connection:
@@ -141,3 +157,19 @@ def test_many_clients_that_hang_up_lose_no_slot(serve: Serve):
         wait_until(lambda: serve.leases(tenant) == [], within_s=1)
 
     assert serve.decide(tenant)["allow"]
+
+
+@pytest.mark.parametrize("stuck", [["opa run"], ["postgres -D"], ["opa run", "postgres -D", "app.cli telemetry", "app.cli engine"]])
+def test_a_child_that_does_not_hear_does_not_hold_the_end_up(start_serve: Callable[..., Serve], stuck: list[str]):
+    """With children that stand still, one or all of them, and a sender that stalls, the server ends within 10 s, and they with it."""
+    server = start_serve()
+    with socket.create_connection(("127.0.0.1", server.port)) as sender:
+        head = f"POST /decide HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {server.keys['gateway']}\r\ncontent-length: 9\r\n\r\n"
+        sender.sendall(head.encode())
+        for pid in [pid for pid, command in server.children().items() if any(part in command for part in stuck)]:
+            os.kill(pid, signal.SIGSTOP)
+        begun = time.perf_counter()
+        code = server.stop(within_s=STOPS_WITHIN_S * (1.5 if len(stuck) > 1 else 1))  # five in turn, on busy cores
+
+    report(f"with {', '.join(stuck)} frozen the end took {time.perf_counter() - begun:.1f} s")
+    assert code == 0

@@ -201,6 +201,21 @@ async def test_a_fault_of_ours_is_a_503_that_tells_nothing():
     assert b"Zero" not in reply.body
 
 
+async def test_who_lets_a_server_wait_at_its_end_gets_an_answer():
+    """A request that the ending server gives up is answered, not dropped, and leaves no trace of a fault."""
+
+    async def silent() -> Message:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    waiting = asyncio.create_task(sent(edge_of(echo), silent, (b"content-length", b"100")))
+    await asyncio.sleep(0)
+    waiting.cancel()
+
+    start, body = await waiting
+    assert (start["status"], orjson.loads(body["body"])["code"]) == (503, "draining")
+
+
 async def test_an_answer_that_has_begun_is_not_begun_again():
     """Where the fault comes after the start of an answer, no second start is sent."""
 
