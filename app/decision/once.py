@@ -61,9 +61,20 @@ class Once:
     async def answers(
         self, requests: Sequence[DecideRequest], documents: Sequence[Any], caller: Principal, *, peer: str | None = None
     ) -> list[Given]:
-        """Answers in the order of the requests, spent in that order; what is missing of the policies is asked together first."""
+        """Answers in the order of the requests, spent in that order; what is missing of the policies is asked together first.
+
+        All or none: where one item is a Conflict, what the others before it were given is given back.
+        """
         await self._decider.prefetch(requests)
-        return [await self.answer(request, document, caller, peer=peer) for request, document in zip(requests, documents, strict=True)]
+        answers: list[Given] = []
+        try:
+            for request, document in zip(requests, documents, strict=True):
+                answers.append(await self.answer(request, document, caller, peer=peer))
+        except BaseException:
+            for given in answers:
+                await self.give_back(given, caller)
+            raise
+        return answers
 
     async def give_back(self, given: Given, caller: Principal) -> None:
         """Cancel the lease of an answer that nobody received."""

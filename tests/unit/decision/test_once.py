@@ -171,3 +171,15 @@ async def test_an_explanation_is_of_the_first_decision_alone():
 
     assert "explain" in orjson.loads(first.body)
     assert bench.metrics.registry.get_sample_value("sluice_replays_total") == 0
+
+
+async def test_a_batch_with_a_contradiction_gives_back_what_came_before_it():
+    """The third item repeats a request id with another body: the batch is a Conflict, and no slot stays taken."""
+    bench = Bench()
+    documents = [{"tenant": "a", "model": "m", "request_id": name, "n": n} for name, n in (("r1", 1), ("r2", 1), ("r1", 2))]
+    requests = [DecideRequest.model_validate(document) for document in documents]
+
+    with pytest.raises(RequestIdReused):
+        await bench.once.answers(requests, documents, CALLER)
+
+    assert await bench.limiter.leases() == ()
