@@ -7,6 +7,7 @@ what is checked is what is bundled. The programs run beside each other: the whol
 
 import asyncio
 from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,17 +27,32 @@ T = TypeVar("T")
 _TEST_TIMEOUT = "5s"
 
 
-async def compile_policy(folder: Path, binary: Path, shadow: frozenset[str] = frozenset()) -> Compiled:
-    """Check `folder` and build its bundle. Raises PolicyRefused with one line per problem."""
-    files = read_files(folder)
-    async with workspace(binary, files.all()) as work:
-        rules = await _parse(work, files)
+@dataclass(slots=True)
+class Seen:
+    """What the last check found out, so that the next one runs the program only for what has changed since.
+
+    The rules that come with Sluice take fourteen runs at first, and four after a change of one rule.
+    """
+
+    capabilities: Any = None
+    trees: dict[tuple[str, str], Ran] = field(default_factory=dict)
+    """Runs of the parser by file name and text."""
+    passed: set[tuple[object, ...]] = field(default_factory=set)
+    """Groups that compiled, by what they read and the texts they are made of."""
+
+
+async def compile_policy(folder: Path, binary: Path, shadow: frozenset[str] = frozenset(), seen: Seen | None = None) -> Compiled:
+    """Check `folder` and build its bundle. Raises PolicyRefused with one line per problem. `seen` is brought up to date."""
+    files, seen = read_files(folder), seen or Seen()
+    async with workspace(binary, files.all(), seen.capabilities) as work:
+        seen.capabilities = work.current
+        rules = await _parse(work, files, seen)
         groups = group_rules(rules, shadow)
         revision, modules = modules_of({**files.rules, **files.lib}, groups)
         work.write({ENTRY_FILE: modules[ENTRY_FILE]})
         problems = Problems()
         await _all(
-            *(_check_group(work, group, files, problems) for group in groups),
+            _check_groups(work, groups, files, seen, problems),
             _run_tests(work, files, problems),
             _ask_examples(work, modules, groups, problems),
         )
@@ -53,13 +69,16 @@ async def _all(*runs: Awaitable[T]) -> list[T]:
     return [result for result in results if not isinstance(result, BaseException)]
 
 
-async def _parse(work: Workspace, files: Files) -> list[Rule]:
+async def _parse(work: Workspace, files: Files, seen: Seen) -> list[Rule]:
     """Every file's syntax tree is read, tests included, so that each syntax error is named."""
     problems = Problems()
-    names = list(files.all())
-    runs = await _all(*(work.run("parse", "--format=json", "--json-include=locations", name) for name in names))
+    texts = list(files.all().items())
+    unknown = [(name, text) for name, text in texts if (name, text) not in seen.trees]
+    runs = await _all(*(work.run("parse", "--format=json", "--json-include=locations", name) for name, _ in unknown))
+    known = {**seen.trees, **dict(zip(unknown, runs, strict=True))}
+    seen.trees = {file: known[file] for file in texts}
     rules = []
-    for name, ran in zip(names, runs, strict=True):
+    for (name, _), ran in seen.trees.items():
         tree = _tree(name, ran, problems)
         if tree is None:
             continue
@@ -79,13 +98,22 @@ def _tree(name: str, ran: Ran, problems: Problems) -> Any:
     return tree
 
 
-async def _check_group(work: Workspace, group: Group, files: Files, problems: Problems) -> None:
+async def _check_groups(work: Workspace, groups: tuple[Group, ...], files: Files, seen: Seen, problems: Problems) -> None:
+    made_of = {group.name: (group.reads, *(files.rules[rule.file] for rule in group.rules), *files.lib.items()) for group in groups}
+    unknown = [group for group in groups if made_of[group.name] not in seen.passed]
+    results = await _all(*(_check_group(work, group, files, problems) for group in unknown))
+    failed = {group.name for group, passed in zip(unknown, results, strict=True) if not passed}
+    seen.passed = {texts for name, texts in made_of.items() if name not in failed}
+
+
+async def _check_group(work: Workspace, group: Group, files: Files, problems: Problems) -> bool:
     schema = f"{group.name}.json"
     work.write({schema: orjson.dumps(question_schema(group.reads)).decode()})
     names = [rule.file for rule in group.rules]
     ran = await work.run("check", "--strict", "--format=json", work.capabilities, f"--schema={schema}", *names, *files.lib)
     if ran.exit_code:
         note(ran.json().get("errors", ()), problems, otherwise=names[0], removed=work.removed)
+    return not ran.exit_code
 
 
 async def _run_tests(work: Workspace, files: Files, problems: Problems) -> None:

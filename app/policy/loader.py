@@ -17,7 +17,7 @@ from watchfiles import awatch
 from app.errors import PolicyRefused, SluiceError
 from app.observability.metrics import Metrics
 from app.policy.bundle import Compiled
-from app.policy.check import compile_policy
+from app.policy.check import Seen, compile_policy
 from app.policy.folder import read_files
 from app.policy.last_good import LastGood
 from app.policy.policy import Policy
@@ -72,6 +72,7 @@ class Loader:
         self._sent: str | None = None
         self._refused: dict[str, str] = {}
         self._refused_now: str | None = None
+        self._seen = Seen()
         self._problem: str | None = None
         self._digest = b""
         self._changed = asyncio.Event()
@@ -97,7 +98,7 @@ class Loader:
         """Check the folder and offer its bundle. Raises PolicyRefused, and then nothing changes but `state`."""
         async with self._reloading:
             try:
-                compiled = await compile_policy(self._folder, self._binary, self._shadow)
+                compiled = await compile_policy(self._folder, self._binary, self._shadow, self._seen)
                 if compiled.revision in self._refused:
                     raise PolicyRefused(self._refused[compiled.revision])
             except SluiceError as refusal:

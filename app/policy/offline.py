@@ -26,6 +26,8 @@ class Workspace:
     program: Program
     removed: frozenset[str]
     """Builtins that rules may not call: those that OPA marks nondeterministic."""
+    current: Any
+    """What this OPA can do, as it says itself."""
 
     capabilities = f"--capabilities={_CAPABILITIES}"
 
@@ -42,15 +44,16 @@ class Workspace:
 
 
 @asynccontextmanager
-async def workspace(binary: Path, texts: Mapping[str, str]) -> AsyncIterator[Workspace]:
-    """A workspace that holds `texts`, removed afterwards."""
+async def workspace(binary: Path, texts: Mapping[str, str], capabilities: Any = None) -> AsyncIterator[Workspace]:
+    """A workspace that holds `texts`, removed afterwards. `capabilities` are those of an earlier workspace of this binary."""
     with tempfile.TemporaryDirectory(prefix="sluice-policy-") as name:
         folder = Path(name)
         program = Program(binary, folder)
-        capabilities = (await program.run("capabilities", "--current")).json()
+        if capabilities is None:
+            capabilities = (await program.run("capabilities", "--current")).json()
         removed = frozenset(builtin["name"] for builtin in capabilities["builtins"] if builtin.get("nondeterministic"))
         kept = [builtin for builtin in capabilities["builtins"] if builtin["name"] not in removed]
-        work = Workspace(folder, program, removed)
+        work = Workspace(folder, program, removed, capabilities)
         work.write({**texts, _CAPABILITIES: orjson.dumps({**capabilities, "builtins": kept, "allow_net": []}).decode()})
         yield work
 

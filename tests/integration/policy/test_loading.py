@@ -10,7 +10,7 @@ import pytest
 from app.errors import PolicyRefused
 from app.policy import loader as loading
 from app.policy.bundle import Compiled, archive
-from app.policy.check import compile_policy
+from app.policy.check import Seen, compile_policy
 from app.policy.examples import QUIET
 from app.policy.last_good import LastGood
 from tests.fixtures.policy import Running, question, running_policy, write_rule
@@ -73,8 +73,8 @@ async def test_what_opa_refuses_keeps_the_last_good_one_and_is_not_offered_again
     async with running_policy(rego_folder, opa_binary, sockets) as running:
         r1 = running.policy.revision
 
-        async def spoiled(folder: Path, binary: Path, shadow: frozenset[str]) -> Compiled:
-            return spoil(await compile_policy(folder, binary, shadow))
+        async def spoiled(folder: Path, binary: Path, shadow: frozenset[str], seen: Seen) -> Compiled:
+            return spoil(await compile_policy(folder, binary, shadow, seen))
 
         monkeypatch.setattr(loading, "compile_policy", spoiled)
         await running.loader.reload()
