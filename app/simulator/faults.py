@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args
 
 from starlette.responses import HTMLResponse, PlainTextResponse
@@ -26,6 +26,7 @@ class Fault:
     @classmethod
     def of(cls, document: dict[str, Any]) -> "Fault":
         """A fault from a JSON body. Raises ValueError naming the field."""
+        _only_fields_of(cls, document)
         mode: Mode | None = document.get("mode")
         if mode is None or mode not in get_args(Mode):
             raise ValueError(f"mode: expected one of {', '.join(get_args(Mode))}")
@@ -43,6 +44,7 @@ class Load:
     @classmethod
     def of(cls, document: dict[str, Any]) -> "Load":
         """A load from a JSON body; an empty one ends the forcing. Raises ValueError naming the field."""
+        _only_fields_of(cls, document)
         return cls(
             kv_ratio=_number(document, "kv_ratio", None, 1.0),
             waiting=_number(document, "waiting", None, 1e9),
@@ -102,6 +104,14 @@ class FaultGate:
         if mode == "html" and scope["path"] == "/metrics":
             return HTMLResponse("<html><body>upstream is starting</body></html>\n")
         return self._app
+
+
+def _only_fields_of(kind: type[Fault | Load], document: dict[str, Any]) -> None:
+    """Raises ValueError naming a field that `kind` does not have: one that did nothing would mislead whoever sent it."""
+    known = [each.name for each in fields(kind)]
+    for name in document:
+        if name not in known:
+            raise ValueError(f"{name}: no such field; expected {', '.join(known)}")
 
 
 def _number(document: dict[str, Any], name: str, default: Any, most: float) -> Any:

@@ -10,6 +10,7 @@ import pytest
 from app.clock import SystemClock
 from app.simulator.completions import build_app
 from app.simulator.engine import Engine, EngineConfig
+from app.simulator.faults import Fault, Load
 from tests.fixtures.engine import eventually, serving
 
 
@@ -163,10 +164,14 @@ async def test_slow_delays_each_answer():
 
 
 async def test_bad_controls_are_refused():
-    """A fault or load that makes no sense is a 400 naming the field."""
-    async with talking() as (_, session):
-        for path, body in [("/faults", {"mode": "loud"}), ("/load", {"kv_ratio": 2})]:
-            assert await control(session, path, **body) == 400
+    """A fault or load that makes no sense, or has a field of another name, is a 400 naming the field and changes nothing."""
+    bad = [("/faults", "mode", "loud"), ("/faults", "delay", 10), ("/load", "kv_ratio", 2), ("/load", "kv", 0.3)]
+    async with talking() as (engine, session):
+        for path, field, value in bad:
+            async with session.post(path, json={"mode": "slow", field: value} if path == "/faults" else {field: value}) as answer:
+                assert answer.status == 400
+                assert (await answer.json())["error"]["message"].startswith(f"{field}: ")
+        assert (engine.load, engine.faults.current) == (Load(), Fault())
         async with session.post("/load", json=[]) as answer:
             assert answer.status == 400
 
