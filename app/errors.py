@@ -28,7 +28,7 @@ class BadRequest(SluiceError):
     code = "bad_request"
     status = 400
     exit_code = 2
-    hint = "Correct the named field; docs/reference has the shapes."
+    hint = "Correct the named field; docs/reference/http.md has the shapes."
 
 
 class DuplicateKey(BadRequest):
@@ -52,7 +52,7 @@ class Unauthorized(SluiceError):
     code = "unauthorized"
     status = 401
     exit_code = 3
-    hint = "Send Authorization: Bearer KEY; `sluice key create` makes one."
+    hint = "Send Authorization: Bearer KEY; `sluice key create` makes one. /openapi.json has all routes and needs none."
 
 
 class Forbidden(SluiceError):

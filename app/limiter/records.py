@@ -12,6 +12,9 @@ from app.limiter.lease import Lease, State
 RECORD_BYTES = 1400
 """One record without its answer, measured: lease, usage, settlement, ids, prices and its places in the indexes."""
 
+FORGOTTEN = "Let it go: a restart forgets all leases, lease.keep_ms after its end each one. Else use the key that asked for it."
+"""What to do about a lease that is not there: the usual causes, where the id was not mistyped."""
+
 LEAST_STALE = 64
 """Expiry entries of leases that ended early which are left lying before the heap is built anew."""
 
@@ -34,7 +37,7 @@ class LeaseRecords:
         """The lease, live or ended, of that scope (None: any). Raises NotFound, the same for another's as for none."""
         lease = self.live.get(lease_id) or self._ended.get(lease_id)
         if lease is None or (scope is not None and lease.scope != scope):
-            raise NotFound(f"lease {lease_id!r} is not known, or was given to another credential", field="lease_id")
+            raise NotFound(f"lease {lease_id!r} is not known, or was given to another credential", hint=FORGOTTEN, field="lease_id")
         return lease
 
     def recall(self, request_key: tuple[str, ...], digest: bytes) -> bytes | None:

@@ -260,9 +260,10 @@ async def test_a_thousand_rounds_of_mixed_endings_leave_nothing_held(desk: Desk)
 
 
 async def test_after_a_restart_nothing_is_known() -> None:
-    """Counters die with the process: a new one starts with full buckets and free slots, and knows no lease of the old one."""
+    """Counters die with the process: a new one starts with full buckets and free slots, and knows no lease of the old one, as its hint says."""
     before, after = Desk(), Desk()
     charge = await given(before, SLOT, TPM)
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFound) as raised:
         await after.limiter.settle(charge.lease_id, SCOPE, Usage(1, 1))
+    assert "a restart forgets all leases" in raised.value.advice
     assert (await after.spend(SLOT, TPM)).admitted
