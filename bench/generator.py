@@ -20,7 +20,7 @@ from bench.load import CLOSED, Load, Outcome
 
 SILENT_S = 10.0
 """A target that says nothing for so long is broken: the measurement ends with an error."""
-DRAWN = 4096
+DRAWN = 16_384
 """Bodies drawn ahead, then again in the same order: drawing costs more than sending."""
 ODD_BYTES = 2000
 SETTLED = b'{"prompt_tokens":200,"completion_tokens":60}'
