@@ -1,8 +1,9 @@
 """What a policy folder must pass before it is offered to OPA; the file and line of everything wrong are named.
 
 Layout and METADATA, strict compilation against the sections each group declares, without any builtin that OPA marks
-nondeterministic; its own tests; and the shape of every output on the example questions. What is checked is a copy, so
-what is checked is what is bundled. The programs run beside each other: the whole takes a fraction of a second.
+nondeterministic; its own tests; and the shape of every output, as it is written, on the example questions and in the tests.
+What is checked is a copy, so what is checked is what is bundled. The programs run beside each other: the whole takes a
+fraction of a second.
 """
 
 import asyncio
@@ -17,10 +18,10 @@ from app.policy.bundle import ENTRY_FILE, Compiled, Group, archive, group_rules,
 from app.policy.examples import EXAMPLES
 from app.policy.folder import Files, Problems, Rule, check_lib, read_files, read_rule
 from app.policy.offline import Workspace, applies, evaluate, note, workspace
-from app.policy.parts import parse
+from app.policy.probe import answers_in_tests
 from app.policy.program import Ran
 from app.policy.schema import question_schema
-from app.policy.unanswered import PolicyInvalid
+from app.policy.shapes import Shapes
 
 T = TypeVar("T")
 
@@ -51,10 +52,14 @@ async def compile_policy(folder: Path, binary: Path, shadow: frozenset[str] = fr
         revision, modules = modules_of({**files.rules, **files.lib}, groups)
         work.write({ENTRY_FILE: modules[ENTRY_FILE]})
         problems = Problems()
+        shapes, trees = Shapes(problems), {name: ran.json() for (name, _), ran in seen.trees.items()}
+        for rule in rules:
+            shapes.look_at_text(rule, trees[rule.file])
         await _all(
             _check_groups(work, groups, files, seen, problems),
             _run_tests(work, files, problems),
-            _ask_examples(work, modules, groups, problems),
+            _ask_examples(work, modules, groups, shapes, problems),
+            _watch_tests(work, files, rules, trees, shapes),
         )
     problems.refuse()
     return Compiled(revision, groups, modules, archive(revision, modules))
@@ -131,21 +136,20 @@ async def _run_tests(work: Workspace, files: Files, problems: Problems) -> None:
         problems.add("tests", None, ran.stderr.strip() or "opa test failed")
 
 
-async def _ask_examples(work: Workspace, modules: Mapping[str, str], groups: tuple[Group, ...], problems: Problems) -> None:
+async def _ask_examples(work: Workspace, modules: Mapping[str, str], groups: tuple[Group, ...], shapes: Shapes, problems: Problems) -> None:
     answers = await evaluate(work, modules, groups, EXAMPLES, problems)
     for group in groups if answers else ():
-        _check_shapes(group, answers.get(group.name, {}), problems)
+        by_name, answered = {rule.name: rule for rule in group.rules}, answers.get(group.name, {})
+        for example, question in EXAMPLES.items():
+            if applies(question, group) and example not in answered:
+                problems.add(group.rules[0].file, None, f"the rules {', '.join(by_name)} give no answer to example {example!r}")
+            for name, outputs in answered.get(example, {}).items():
+                shapes.look_at(by_name[name], outputs, f"example {example!r}")
 
 
-def _check_shapes(group: Group, answers: Mapping[str, Any], problems: Problems) -> None:
-    by_name = {rule.name: rule for rule in group.rules}
-    for example, question in EXAMPLES.items():
-        if applies(question, group) and example not in answers:
-            problems.add(group.rules[0].file, None, f"the rules {', '.join(by_name)} give no answer to example {example!r}")
-        for name, outputs in answers.get(example, {}).items():
-            try:
-                parse(name, outputs)
-            except PolicyInvalid as error:
-                rule = by_name[name]
-                output = error.message.removeprefix(f"rule {name}: ").split(".", 1)[0].split(" ", 1)[0]
-                problems.add(rule.file, rule.lines.get(output), f"{error.message} (example {example!r})")
+async def _watch_tests(work: Workspace, files: Files, rules: list[Rule], trees: Mapping[str, Any], shapes: Shapes) -> None:
+    if not files.tests:
+        return
+    by_name = {rule.name: rule for rule in rules}
+    for test, name, output, element in await answers_in_tests(work, files, rules, trees, _TEST_TIMEOUT):
+        shapes.look_at(by_name[name], {output: [element]}, test)

@@ -47,7 +47,7 @@ def parse(rule: str, outputs: Mapping[str, Any]) -> Part:
 
 
 def _invalid(rule: str, field: str, problem: str) -> PolicyInvalid:
-    return PolicyInvalid(f"rule {rule}: {field} {problem}", rule)
+    return PolicyInvalid(f"rule {rule}: {field} {problem}", rule, field=field)
 
 
 def _deny(rule: str, element: Any) -> Deny:

@@ -11,8 +11,8 @@ class Unanswered(SluiceError):
     exit_code = 6
     hint = "See /readyz and the log line of this decision; `sluice policy eval` shows each rule's part."
 
-    def __init__(self, message: str, rule: str | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, rule: str | None = None, *, field: str | None = None) -> None:
+        super().__init__(message, field=field)
         self.rule = rule
 
 

@@ -166,3 +166,58 @@ async def test_a_new_rule_compiles_and_its_test_passes(rego_folder: Path, opa_bi
     compiled = await compile_policy(rego_folder, opa_binary)
 
     assert "rules/fresh/fresh.rego" in compiled.modules
+
+
+NEVER = 'if input.tenant.sla_class == "bronze"'
+
+
+@pytest.mark.parametrize(
+    ("body", "line", "says"),
+    [
+        ('deny contains {"code": "x", "message": "m", "status": "403"} ' + NEVER, 8, "deny.status must be an HTTP status"),
+        (DENY + '\n\ndeny contains {"code": "y", "message": input.tenant.id, "status": 700} ' + NEVER, 10, "deny.status"),
+        ('share := "0.5"\n\nshed contains share ' + NEVER, 10, "shed must be a number, not a text"),
+        ('deny contains no("x") ' + NEVER + '\n\nno(code) := {"code": code, "message": "m"}', 8, "deny.status is missing"),
+        ("waive contains input.tenant.qps " + NEVER, 8, "waive must hold codes of denies, not a number (test_it)"),
+    ],
+)
+async def test_a_wrong_shape_that_no_example_reaches_is_refused(
+    rego_folder: Path, opa_binary: Path, body: str, line: int, says: str
+) -> None:
+    """Elements are checked as they are written, and as a rule's own tests make it answer, even where a test only counts them."""
+    path = write_rule(rego_folder, "mine", body)
+    output = body.split(" contains", maxsplit=1)[0].splitlines()[-1]
+    path.with_name("mine_test.rego").write_text(
+        "package mine_test\n\nimport data.sluice.rules.mine\n\n"
+        f'test_it if count(mine.{output}) == 1 with input as {{"tenant": {{"id": "a", "qps": 1, "sla_class": "bronze"}}}}\n'
+    )
+
+    message = await refusal(rego_folder, opa_binary)
+
+    assert message.startswith(f"rules/mine/mine.rego:{line}: rule mine: {says}")
+    assert len(message.splitlines()) == 1
+
+
+async def test_one_wrong_field_is_named_once(rego_folder: Path, opa_binary: Path) -> None:
+    """A bucket that does not exist is one line, however many example questions show it."""
+    write_rule(rego_folder, "mine", 'limit contains {"bucket": sprintf("tenants%v", [input.tenant.id]), "dimension": "qps", "limit": 5}')
+
+    message = await refusal(rego_folder, opa_binary)
+
+    assert len(message.splitlines()) == 1
+    assert "limit.bucket must be one of site, model, tenant, tenant_model, subject, not 'tenantstenant-prod-a' (example " in message
+
+
+async def test_what_the_text_alone_does_not_tell_is_left_to_questions(rego_folder: Path, opa_binary: Path) -> None:
+    """A name that means something else inside of a definition is no constant; and tests may use all of a rule's names."""
+    path = write_rule(
+        rego_folder,
+        "mine",
+        'share := "text"\n\nseen := {"a": 1}\n\nhalf(x) := x / 2\n\nshed contains share if {\n\tsome share in [half(1)]\n\tseen[input.tenant.id]\n}',
+    )
+    path.with_name("mine_test.rego").write_text(
+        "package sluice.rules.mine\n\nimport data.sluice.rules.mine as rule\n\n"
+        'test_it if {\n\trule.shed == {half(1)} with input as {"tenant": {"id": "a"}}\n\tseen.a == 1\n\tshare == "text"\n}\n'
+    )
+
+    assert "rules/mine/mine.rego" in (await compile_policy(rego_folder, opa_binary)).modules
