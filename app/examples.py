@@ -23,8 +23,7 @@ _LOOPBACK = re.compile(r"127\.0\.0\.1:(\d+)\"")
 
 
 def lay_down_settings(var: Path) -> Path:
-    """`sluice.yaml` and `models.yaml` in `var`, copied from the examples where absent; stand-in engines get free ports."""
-    var.mkdir(parents=True, exist_ok=True)
+    """`sluice.yaml` and `models.yaml` in `var`, which exists, copied from the examples where absent; stand-in engines get free ports."""
     settings = var / "sluice.yaml"
     if not (var / "models.yaml").exists():
         shutil.copyfile(EXAMPLES / "models.yaml", var / "models.yaml")

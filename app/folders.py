@@ -1,4 +1,4 @@
-"""Folders that one process holds: the lock that keeps a second one out, and a short private one for unix sockets."""
+"""Folders that one process works in: made where it may, locked so that a second one stays out, a short private one for unix sockets."""
 
 import fcntl
 import hashlib
@@ -6,11 +6,15 @@ import os
 import stat
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from app.errors import ConfigError
 
 SOCKET_PATH_BYTES = 107 if sys.platform == "linux" else 103  # what sockaddr_un holds, less its closing zero
+SERVE_LOCK = "serve.lock"
+"""Held in its --var by a serve for as long as it runs; its word is the address where it listens."""
+HOLDER_BYTES = 400  # a pid and a URL
 SOCKET_NAME_BYTES = 20  # room for a slash and the longest name we use, .s.PGSQL.5432.lock
 
 
@@ -19,6 +23,16 @@ class FolderInUse(ConfigError):
 
     code = "folder_in_use"
     hint = "Stop that process, or give this one another folder with --var DIR."
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who holds a lock."""
+
+    pid: str
+    """Its process id; `unknown` in the moment before it is written."""
+    word: str
+    """What it wrote down beside, such as the address where it listens; empty where nothing."""
 
 
 class FolderLock:
@@ -32,23 +46,67 @@ class FolderLock:
         self.fd = -1
 
     def acquire(self) -> None:
-        """Take the lock and write our pid into the file. Raises FolderInUse naming the holder's pid."""
-        fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        """Take the lock and write our pid into the file. Raises FolderInUse naming the holder's pid, ConfigError where we may not."""
+        try:
+            fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise _unusable(self.path, error.strerror) from None
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            holder = os.read(fd, 32).decode("ascii", "replace").strip() or "unknown"
+            holder = _holder(fd)
             os.close(fd)
-            raise FolderInUse(f"{self.path.parent} is in use by process {holder}") from None
-        os.ftruncate(fd, 0)
-        os.write(fd, f"{os.getpid()}\n".encode())
+            raise FolderInUse(f"{self.path.parent} is in use by process {holder.pid}") from None
         self.fd = fd
+        self.note("")
+
+    def note(self, word: str) -> None:
+        """Write down a word for whoever asks for the holder of the lock, which we must hold."""
+        os.ftruncate(self.fd, 0)
+        os.pwrite(self.fd, f"{os.getpid()}\n{word}".encode(), 0)
+
+    def holder(self) -> Holder | None:
+        """Who holds the lock now; None where nobody does. Raises ConfigError where that cannot be read."""
+        try:
+            fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise _unusable(self.path, error.strerror) from None
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return _holder(fd)
+        finally:
+            os.close(fd)
+        return None
 
     def release(self) -> None:
         """Give the lock back; twice is once."""
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
+
+
+def _holder(fd: int) -> Holder:
+    pid, _, word = os.pread(fd, HOLDER_BYTES, 0).decode("utf-8", "replace").partition("\n")
+    return Holder(pid.strip() or "unknown", word.strip())
+
+
+def working_folder(path: Path) -> Path:
+    """`path`, made (0711) if need be, where this process can write. Raises ConfigError."""
+    try:
+        path.mkdir(mode=0o711, parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unusable(path, error.strerror) from None
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise _unusable(path, "Permission denied")
+    return path
+
+
+def _unusable(path: Path, why: str | None) -> ConfigError:
+    hint = "Make it for this user, run as the one whose it is, or name another folder with --var DIR."
+    return ConfigError(f"{path.absolute()}: {why or 'cannot be used'}", hint=hint)
 
 
 def private_dir(parent: Path, name: str = "run", owner_uid: int | None = None) -> Path:

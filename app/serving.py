@@ -24,16 +24,15 @@ from app.clock import SystemClock
 from app.database import DatabaseUrls, external_urls, migrate
 from app.errors import ConfigError
 from app.examples import announce, lay_down_keys, seed_tenants
-from app.folders import FolderLock, private_dir
+from app.folders import SERVE_LOCK, FolderLock, private_dir
 from app.main import Service, Surroundings, build
 from app.observability.metrics import Metrics
 from app.policy.embedded import opa_url, start_opa
 from app.policy.program import find_opa
-from app.postgres import EmbeddedPostgres
+from app.postgres import EmbeddedPostgres, secrets_folder
 from app.processes import Kept, Launcher
-from app.settings import EngineSettings, Settings
+from app.settings import EMBEDDED, EngineSettings, Settings
 
-EMBEDDED = "embedded"
 FEEDERS_STOP_S = 1.0
 DRAIN_S = 2
 CHILDREN_STOP_S = 3.0
@@ -53,10 +52,11 @@ log = structlog.get_logger()
 async def serve_until_stopped(settings: Settings, file: Path, var: Path, overrides: tuple[str, ...] = ()) -> None:
     """Run until SIGTERM or SIGINT. Raises ConfigError, ChildFailed and DependencyDown where a part can't start."""
     clock, metrics = SystemClock(), Metrics()
-    lock = FolderLock(var / "serve.lock")
+    lock = FolderLock(var / SERVE_LOCK)
     lock.acquire()
     launcher = Launcher(clock)
     listener = _listen(settings.listen)
+    lock.note(settings.listen)
     try:
         around = await _surroundings(settings, var, launcher)
         service = build(settings, around, clock, metrics)
@@ -74,7 +74,7 @@ async def serve_until_stopped(settings: Settings, file: Path, var: Path, overrid
 
 
 async def _surroundings(settings: Settings, var: Path, launcher: Launcher) -> Surroundings:
-    secrets_dir = Path(settings.secrets.path or var / "secrets")
+    secrets_dir = secrets_folder(settings, var)
     sockets = private_dir(var)
     urls = await _database(settings, var, launcher, secrets_dir)
     embedded_opa, embedded_telemetry = settings.opa.url == EMBEDDED, settings.telemetry.url == EMBEDDED

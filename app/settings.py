@@ -4,6 +4,7 @@ Built once in main.py and passed down. Relative paths in the file are relative t
 docs/reference/settings.md is generated from the descriptions here.
 """
 
+import os
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +18,10 @@ RULES = Path(__file__).resolve().parent.parent / "rego"
 """The rules that come with Sluice."""
 
 
+EMBEDDED = "embedded"
+"""What a url says where serve starts that part itself, as a child."""
+
+
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -25,7 +30,7 @@ class DatabaseSettings(_Section):
     """PostgreSQL 15 to 18: the registry and the log's intake."""
 
     url: str = Field(
-        "embedded",
+        EMBEDDED,
         repr=False,
         description="`embedded` (a child of serve), or postgresql://sluice_registry:…@host/db of a server 15 to 18, or file:PATH that holds it",
     )
@@ -39,7 +44,7 @@ class DatabaseSettings(_Section):
 class OpaSettings(_Section):
     """Open Policy Agent."""
 
-    url: str = Field("embedded", description="`embedded` (a child of serve), or http://host:port of an OPA that loads our bundle")
+    url: str = Field(EMBEDDED, description="`embedded` (a child of serve), or http://host:port of an OPA that loads our bundle")
     timeout_ms: int = Field(50, ge=5, le=5000, description="how long one question may take before the answer is policy_timeout")
     binary: str = Field("", description="path of the opa program; empty: .tools/opa, then PATH")
 
@@ -61,7 +66,7 @@ class PolicySettings(_Section):
 class TelemetrySettings(_Section):
     """Readings of the engines."""
 
-    url: str = Field("embedded", description="`embedded` (a child of serve), or http://host:port of a shared `sluice telemetry`")
+    url: str = Field(EMBEDDED, description="`embedded` (a child of serve), or http://host:port of a shared `sluice telemetry`")
     stale_ms: int = Field(1000, ge=100, le=60_000, description="a node whose newest good page is older leaves the snapshot (A2: 1 s)")
     scrape_timeout_ms: int = Field(500, ge=20, le=10_000, description="deadline of one scrape")
 
@@ -160,13 +165,19 @@ def read_yaml(path: Path) -> Any:
         return yaml.load(path.read_text("utf-8"), Loader=_UniqueKeyLoader)  # noqa: S506 - a SafeLoader subclass
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file", hint="Name an existing file, or run `make run` for the examples.") from None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, yaml.YAMLError, TypeError, ValueError, RecursionError) as error:  # PyYAML raises all of these on bad files
         raise ConfigError(f"{path}: {error}") from None
 
 
 def explain(error: ValidationError) -> str:
     """One line per wrong field: its dotted path and what is wrong with it, never its value (it may be a secret)."""
     return "; ".join(f"{'.'.join(str(part) for part in e['loc']) or 'document'}: {e['msg']}" for e in error.errors())
+
+
+def settings_file(given: Path | None, var: Path) -> Path | None:
+    """The file that a command uses beside serve: the one `given`, else sluice.yaml in `var`, else none."""
+    beside_data = var / "sluice.yaml"
+    return given or (beside_data if os.path.isfile(beside_data) else None)  # noqa: PTH113 - a closed folder is none, not an error
 
 
 def load_settings(file: Path | None = None, overrides: tuple[str, ...] = ()) -> Settings:

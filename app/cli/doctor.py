@@ -1,6 +1,7 @@
 """`sluice doctor`: what is missing on this machine, and what to do about it. It changes nothing."""
 
 import asyncio
+import contextlib
 import hashlib
 import importlib.metadata
 import json
@@ -22,7 +23,7 @@ import typer
 from app.errors import ConfigError
 
 if TYPE_CHECKING:
-    from app.settings import DatabaseSettings, OpaSettings
+    from app.settings import OpaSettings, Settings
 
 NEEDED_MIB = 300  # programs and an empty database
 WANTED_MIB = 2000  # and some months of the log
@@ -68,19 +69,18 @@ def _examine(config: Path | None, var: Path, overrides: tuple[str, ...]) -> Iter
     yield _digest()
     yield _folder(var)
     yield _disk(var)
-    from app.settings import load_settings
+    from app.settings import load_settings, settings_file
 
-    beside_data = var / "sluice.yaml"
-    file = config or (beside_data if beside_data.exists() else None)
+    file = settings_file(config, var)
     try:
         settings = load_settings(file, overrides)
     except ConfigError as error:
         yield Finding("settings", "fail", error.message, error.advice)
         return
     yield Finding("settings", "ok", str(file or "defaults and environment"))
-    yield _listen(settings.listen)
+    yield _listen(settings.listen, var)
     yield _opa(settings.opa)
-    yield from _database(settings.database, var)
+    yield from _database(settings, var)
 
 
 def _python() -> Finding:
@@ -122,8 +122,8 @@ def _folder(var: Path) -> Finding:
 
 
 def _nearest(folder: Path) -> Path:
-    """`folder`, or the first of its parents that exists."""
-    return next(part for part in (folder.absolute(), *folder.absolute().parents) if part.exists())
+    """`folder`, or the first of its parents that is there for this user: what lies in a closed folder is not."""
+    return next(part for part in (folder.absolute(), *folder.absolute().parents) if os.path.lexists(part))
 
 
 def _disk(var: Path) -> Finding:
@@ -134,7 +134,13 @@ def _disk(var: Path) -> Finding:
     return Finding("disk", "ok", message)
 
 
-def _listen(listen: str) -> Finding:
+def _listen(listen: str, var: Path) -> Finding:
+    """Whether serve can listen, or already does: what runs on this `var` may listen elsewhere than its settings say now."""
+    from app.folders import SERVE_LOCK, FolderLock
+
+    with contextlib.suppress(ConfigError):  # a closed folder: said above
+        if (holder := FolderLock(var / SERVE_LOCK).holder()) is not None:
+            return Finding("port", "ok", f"{holder.word or listen}, served by this serve (pid {holder.pid})")
     host, _, port = listen.rpartition(":")
     try:
         family, *_, address = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)[0]
@@ -177,16 +183,17 @@ def _said(command: list[str | Path]) -> str:
         raise ConfigError(f"{command[0]} does not run: {error}", hint="Run `make setup`.") from None
 
 
-def _database(settings: "DatabaseSettings", var: Path) -> Iterator[Finding]:
-    if settings.url == "embedded":
-        yield _embedded(var)
-        return
+def _database(settings: "Settings", var: Path) -> Iterator[Finding]:
     from dataclasses import fields
 
     from app.database import external_urls
+    from app.settings import EMBEDDED
 
+    if settings.database.url == EMBEDDED:
+        yield _embedded(settings, var)
+        return
     try:
-        urls = external_urls(settings)
+        urls = external_urls(settings.database)
     except ConfigError as error:
         yield Finding("database", "fail", error.message, error.advice)
         return
@@ -194,8 +201,8 @@ def _database(settings: "DatabaseSettings", var: Path) -> Iterator[Finding]:
         yield asyncio.run(_reachable(duty.name, getattr(urls, duty.name)))
 
 
-def _embedded(var: Path) -> Finding:
-    """Whether the wheel's PostgreSQL can run, as whom, and where its data would lie."""
+def _embedded(settings: "Settings", var: Path) -> Finding:
+    """Whether the wheel's PostgreSQL can run, as whom, where its data would lie, and whether it answers now."""
     from app.placement import SHARED_HOME, closed_to, ordinary_user
     from app.postgres import wheel_programs
 
@@ -208,11 +215,26 @@ def _embedded(var: Path) -> Finding:
     whose = user.pw_name if user else "this user"
     closed = closed_to(user, bin_folder) or closed_to(user, var.absolute().parent)
     if closed is None:
-        return Finding("database", "ok", f"{version}, run as {whose}")
+        return _beside_serve(settings, var, f"{version}, run as {whose}")
     if not os.access(_nearest(SHARED_HOME), os.W_OK):
         message = f"{closed} is closed to {whose}, and {SHARED_HOME} cannot be written"
         return Finding("database", "fail", message, "Move the clone, or set database.url to a server of your own.")
-    return Finding("database", "ok", f"{version}, run as {whose}; {closed} is closed to it, so programs and data lie in {SHARED_HOME}")
+    return _beside_serve(settings, var, f"{version}, run as {whose}; {closed} is closed to it, so programs and data lie in {SHARED_HOME}")
+
+
+def _beside_serve(settings: "Settings", var: Path, able: str) -> Finding:
+    """What an embedded database that is able to run does now: it runs beside serve only, and then it must answer."""
+    from app.database import DatabaseDown
+    from app.postgres import urls_beside_serve
+
+    try:
+        urls = urls_beside_serve(settings, var)
+    except DatabaseDown:
+        return Finding("database", "ok", f"{able}; not running now, it runs beside serve only")
+    except ConfigError as error:
+        return Finding("database", "fail", error.message, error.advice)
+    tried = asyncio.run(_reachable("registry", urls.registry))
+    return Finding("database", "ok", f"{able}; answers beside serve") if tried.level == "ok" else tried
 
 
 async def _reachable(duty: str, url: str) -> Finding:

@@ -11,7 +11,8 @@ import typer
 from app.errors import BadRequest
 
 if TYPE_CHECKING:
-    from app.auth.keys import Key, Keys
+    from app.auth.keys import CreatedKey, Key, Keys
+    from app.quota.registry import Registry
 
 T = TypeVar("T")
 
@@ -37,14 +38,25 @@ def create(
     overrides: Overrides = None,
 ) -> None:
     """Make a key and print it, once: only its digest is kept."""
+    from urllib.parse import quote
+
     from app.clock import SystemClock
+    from app.ids import ANY_TENANT
 
     end = SystemClock().utcnow() + _life(expires) if expires else None
-    created = _with_keys(
-        lambda keys: keys.create(name=name, roles=role, tenants=tenant or (), expires=end, operator=_operator()), var, config, overrides
-    )
+
+    async def make(keys: "Keys", registry: "Registry") -> "tuple[CreatedKey, list[str]]":
+        made = await keys.create(name=name, roles=role, tenants=tenant or (), expires=end, operator=_operator())
+        await registry.load()
+        return made, sorted(one for one in made.key.principal.tenants if one != ANY_TENANT and registry.tenant(one) is None)
+
+    created, unknown = _with_database(make, var, config, overrides)
     typer.echo(created.text)
     typer.echo(f"key {name} has id {created.key.id}; this is the only time that it is shown", err=True)
+    for one in unknown:
+        typer.echo(
+            f"warning: tenant {one!r} does not exist; calls for it are refused until PUT /quotas/{quote(one, safe='')} makes it", err=True
+        )
 
 
 @app.command("list")
@@ -61,7 +73,7 @@ def list_(
     from app.clock import SystemClock
 
     now = SystemClock().utcnow()
-    rows = [_row(key, now) for key in _with_keys(lambda keys: keys.list(), var, config, overrides)]
+    rows = [_row(key, now) for key in _with_database(lambda keys, _: keys.list(), var, config, overrides)]
     if output == "json":
         typer.echo(json.dumps(rows, ensure_ascii=False, indent=2))
         return
@@ -83,33 +95,32 @@ def revoke(
     overrides: Overrides = None,
 ) -> None:
     """Revoke a key; running replicas refuse it within a second."""
-    key = _with_keys(lambda keys: keys.revoke(which, operator=_operator()), var, config, overrides)
+    key = _with_database(lambda keys, _: keys.revoke(which, operator=_operator()), var, config, overrides)
     typer.echo(f"revoked {key.principal.name} ({key.id})")
 
 
-def _with_keys(work: "Callable[[Keys], Awaitable[T]]", var: Path, config: Path | None, overrides: list[str] | None) -> T:
-    """The result of `work` on the keys of the database that the settings name."""
+def _with_database(work: "Callable[[Keys, Registry], Awaitable[T]]", var: Path, config: Path | None, overrides: list[str] | None) -> T:
+    """The result of `work` on the keys and tenants of the database that the settings name. Raises what it raises, and DatabaseDown."""
     import asyncio
 
     from app.auth.keys import Keys
     from app.clock import SystemClock
-    from app.database import create_engine, external_urls
+    from app.database import create_engine
     from app.observability.logs import configure_logs
     from app.observability.metrics import Metrics
-    from app.postgres import Access
-    from app.settings import load_settings
+    from app.postgres import urls_beside_serve
+    from app.quota.registry import Registry
+    from app.settings import load_settings, settings_file
 
-    beside_data = var / "sluice.yaml"
-    settings = load_settings(config or (beside_data if beside_data.exists() else None), tuple(overrides or ()))
+    settings = load_settings(settings_file(config, var), tuple(overrides or ()))
     configure_logs(settings.log_level, settings.log_format, "key")
-    database = settings.database
-    embedded = database.url == "embedded"
-    urls = Access(Path(settings.secrets.path or var / "secrets")).urls() if embedded else external_urls(database)
+    urls = urls_beside_serve(settings, var)
 
     async def run() -> T:
-        engine = create_engine(urls.registry, database)
+        engine = create_engine(urls.registry, settings.database)
+        clock, metrics, timeout_ms = SystemClock(), Metrics(), settings.database.timeout_ms
         try:
-            return await work(Keys(engine, SystemClock(), Metrics(), timeout_ms=database.timeout_ms))
+            return await work(Keys(engine, clock, metrics, timeout_ms=timeout_ms), Registry(engine, clock, metrics, timeout_ms=timeout_ms))
         finally:
             await engine.dispose()
 

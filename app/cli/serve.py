@@ -19,11 +19,12 @@ def serve(
     import uvloop
 
     from app.examples import lay_down_settings
+    from app.folders import working_folder
     from app.observability.logs import configure_logs
     from app.serving import serve_until_stopped
     from app.telemetry.configuration import load
 
-    var.mkdir(mode=0o711, parents=True, exist_ok=True)
+    folder = working_folder(var).absolute()
     file = config or lay_down_settings(var)
     configuration = load(file, tuple(overrides or ()))
     settings = configuration.settings
@@ -31,4 +32,4 @@ def serve(
         settings = settings.model_copy(update={"listen": f"{settings.listen.rpartition(':')[0]}:{port}"})
     configure_logs(settings.log_level, settings.log_format)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(serve_until_stopped(settings, file, var.absolute(), configuration.overrides))
+        runner.run(serve_until_stopped(settings, file, folder, configuration.overrides))

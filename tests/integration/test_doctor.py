@@ -12,6 +12,8 @@ from typer.testing import CliRunner
 
 from app.cli.doctor import doctor
 from tests.fixtures.engine import free_port
+from tests.fixtures.serve import Serve
+from tests.fixtures.users import as_nobody
 
 COMMAND = typer.Typer()
 COMMAND.command()(doctor)
@@ -51,6 +53,38 @@ def test_wrong_settings_are_named(tmp_path):
     assert findings["settings"]["level"] == "fail"
     assert findings["settings"]["message"] == f"{tmp_path}/sluice.yaml: opa.timeout: Extra inputs are not permitted"
     assert code == 2
+
+
+def test_a_server_of_this_folder_is_no_obstacle(serve: Serve):
+    """Beside the serve of this var its port, the one really used, and its database are ok."""
+    code, findings = examine("--var", str(serve.var))
+
+    assert findings["port"]["message"] == f"127.0.0.1:{serve.port}, served by this serve (pid {serve.process.pid})"
+    assert findings["database"]["message"].endswith("; answers beside serve")
+    assert {finding["level"] for finding in findings.values()} == {"ok"}
+    assert code == 0
+
+
+def test_a_database_that_only_serve_runs_is_said_not_to_run(tmp_path, opa_binary):
+    """Without a serve the embedded database is able to run, and does not."""
+    _, findings = examine("--var", str(tmp_path))
+
+    assert findings["database"]["message"].endswith("; not running now, it runs beside serve only")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_a_closed_folder_is_a_finding(tmp_path, monkeypatch):
+    """A var in a folder that this user may not enter is named with its remedy, and the rest is looked at all the same."""
+    monkeypatch.chdir("/")
+    tmp_path.chmod(0o700)
+    with as_nobody():
+        code, findings = examine("--var", str(tmp_path / "var"))
+
+    assert findings["var"]["level"] == "fail"
+    assert findings["var"]["message"].endswith("cannot be written")
+    assert "--var DIR" in findings["var"]["remedy"]
+    assert "database" in findings
+    assert code == 6
 
 
 def test_a_port_in_use_is_named(tmp_path):

@@ -14,9 +14,10 @@ from typer.testing import CliRunner, Result
 from app.auth.keys import Keys
 from app.cli.key import app
 from app.clock import SystemClock
-from app.database import DatabaseUrls, create_engine
-from app.errors import BadRequest, ConfigError, NotFound
+from app.database import DatabaseDown, DatabaseUrls, create_engine
+from app.errors import BadRequest, NotFound
 from app.observability.metrics import Metrics
+from app.quota.registry import Registry
 from app.settings import DatabaseSettings
 
 Sluice = Callable[..., Result]
@@ -56,6 +57,17 @@ def accepted(urls: DatabaseUrls, bearer: str) -> frozenset[str]:
     return asyncio.run(check())
 
 
+def register(urls: DatabaseUrls, tenant: str) -> None:
+    async def put() -> None:
+        engine = create_engine(urls.registry, DatabaseSettings())
+        try:
+            await Registry(engine, SystemClock(), Metrics()).put(tenant, {"qps": 5}, if_match=None, operator="test")
+        finally:
+            await engine.dispose()
+
+    asyncio.run(put())
+
+
 def test_create_prints_the_key_once_and_alone(key: Sluice, database_urls: DatabaseUrls):
     """Standard output is the key and nothing else, so that a script can take it; the key works."""
     made = key("create", "--role", "gateway", "--tenant", "tenant-prod-a", "--name", "gw1", "--expires", "90d")
@@ -82,9 +94,26 @@ def test_list_shows_states_and_no_key(key: Sluice):
 
 
 def test_mistakes_are_said_clearly(key: Sluice, tmp_path: Path):
-    """A bad life, an unknown role, an unknown key and an absent database are errors with a code, not traces."""
+    """A bad life, an unknown role, an unknown key and a database that is not running are errors with a code, not traces."""
     assert isinstance(key("create", "--role", "gateway", "--tenant", "a", "--name", "x", "--expires", "soon").exception, BadRequest)
     assert isinstance(key("create", "--role", "root", "--name", "x").exception, BadRequest)
     assert isinstance(key("revoke", "nobody").exception, NotFound)
     without_server = CliRunner().invoke(app, ["list", "--var", str(tmp_path / "none")])
-    assert isinstance(without_server.exception, ConfigError)
+    assert isinstance(without_server.exception, DatabaseDown)
+    assert (
+        without_server.exception.message == f"serve is not running on --var {tmp_path / 'none'}; the embedded database runs only beside it"
+    )
+    assert f"`sluice serve --var {tmp_path / 'none'}`" in without_server.exception.advice
+
+
+def test_a_tenant_that_does_not_exist_is_warned_of(key: Sluice, database_urls: DatabaseUrls):
+    """A gateway's key may come before its tenant, so it is made and works; a warning says what is missing, and * needs nothing."""
+    early = key("create", "--role", "gateway", "--tenant", "tenant/nope", "--tenant", "*", "--name", "early")
+
+    assert accepted(database_urls, early.stdout.strip()) == {"tenant/nope", "*"}
+    assert (
+        "warning: tenant 'tenant/nope' does not exist; calls for it are refused until PUT /quotas/tenant%2Fnope makes it\n" in early.stderr
+    )
+    assert early.stderr.count("warning") == 1
+    register(database_urls, "tenant-here")
+    assert "warning" not in key("create", "--role", "gateway", "--tenant", "tenant-here", "--name", "gw").stderr

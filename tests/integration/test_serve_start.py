@@ -1,6 +1,8 @@
 """Starting servers: beside each other, in each other's way, and again."""
 
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.fixtures.engine import free_port
-from tests.fixtures.serve import UNHURRIED, FirstStart, Serve, copy_of, report, spawn, write_settings
+from tests.fixtures.serve import ROOT, UNHURRIED, FirstStart, Serve, copy_of, report, spawn, write_settings
 
 SECOND_START_WITHIN_S = 15.0
 REFUSED_WITHIN_S = 30.0
@@ -62,3 +64,16 @@ def test_a_start_in_anothers_way_says_why(serve: Serve, spare_var: Path, what: s
     assert says in said
     assert "Traceback" not in said
     assert serve.ready()
+
+
+def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path):
+    """A --var below a file ends the start with one line and its remedy."""
+    (tmp_path / "file").touch()
+    command = [sys.executable, "-m", "app.cli", "serve", "--var", str(tmp_path / "file" / "var")]
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False, timeout=REFUSED_WITHIN_S)
+
+    assert ended.returncode == 2
+    assert ended.stderr == (
+        f"sluice: {tmp_path}/file/var: Not a directory\n"
+        "  Make it for this user, run as the one whose it is, or name another folder with --var DIR.\n"
+    )

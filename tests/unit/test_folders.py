@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from app.errors import ConfigError
-from app.folders import SOCKET_PATH_BYTES, FolderInUse, FolderLock, private_dir
+from app.folders import SOCKET_PATH_BYTES, FolderInUse, FolderLock, Holder, private_dir, working_folder
+from tests.fixtures.users import as_nobody
 
 LONG = "x" * 100
 
@@ -52,6 +53,51 @@ def test_a_dead_holders_longer_pid_leaves_nothing(tmp_path):
 
     assert (tmp_path / "serve.lock").read_text() == f"{os.getpid()}\n"
     lock.release()
+
+
+def test_the_holder_of_a_lock_is_known(tmp_path):
+    """Whoever looks learns the holder's pid and word, and nobody once it is released or where no file is; looking takes nothing."""
+    held, looking = FolderLock(tmp_path / "serve.lock"), FolderLock(tmp_path / "serve.lock")
+    assert looking.holder() is None
+    assert list(tmp_path.iterdir()) == []
+
+    held.acquire()
+    assert looking.holder() == Holder(str(os.getpid()), "")
+    held.note("http://127.0.0.1:8080")
+    assert looking.holder() == Holder(str(os.getpid()), "http://127.0.0.1:8080")
+    held.release()
+
+    assert looking.holder() is None
+    held.acquire()
+    held.release()
+
+
+def test_a_folder_is_made_with_its_parents(tmp_path):
+    """A working folder is made where it is not there, others may pass through it, and the next call finds it."""
+    folder = working_folder(tmp_path / "a" / "var")
+
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o711
+    assert working_folder(folder) == folder
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+    """Below a file there is no folder: the error names it, why, and the option that names another."""
+    (tmp_path / "file").touch()
+
+    with pytest.raises(ConfigError, match=f"^{tmp_path}/file/var: Not a directory$") as refused:
+        working_folder(tmp_path / "file" / "var")
+    assert "--var DIR" in refused.value.advice
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_a_folder_closed_to_us_is_named(short):
+    """Neither a folder that may not be made nor one that may not be written is a trace."""
+    short.chmod(0o755)
+    (short / "closed").mkdir(mode=0o700)
+    with as_nobody():
+        for folder in (short, short / "var", short / "closed" / "var"):
+            with pytest.raises(ConfigError, match=f"^{folder}: Permission denied$"):
+                working_folder(folder)
 
 
 def test_sockets_live_in_the_folder_where_there_is_room(short):
