@@ -12,7 +12,7 @@ from app.limiter.lease import Lease, State
 RECORD_BYTES = 1400
 """One record without its answer, measured: lease, usage, settlement, ids, prices and its places in the indexes."""
 
-FORGOTTEN = "Let it go: a restart forgets all leases, lease.keep_ms after its end each one. Else use the key that asked for it."
+FORGOTTEN = "Let it go: leases are forgotten by a restart, and lease.keep_ms after their end. Or use the key that asked for it."
 """What to do about a lease that is not there: the usual causes, where the id was not mistyped."""
 
 LEAST_STALE = 64

@@ -265,5 +265,5 @@ async def test_after_a_restart_nothing_is_known() -> None:
     charge = await given(before, SLOT, TPM)
     with pytest.raises(NotFound) as raised:
         await after.limiter.settle(charge.lease_id, SCOPE, Usage(1, 1))
-    assert "a restart forgets all leases" in raised.value.advice
+    assert "forgotten by a restart" in raised.value.advice
     assert (await after.spend(SLOT, TPM)).admitted
