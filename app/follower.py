@@ -17,6 +17,7 @@ import psycopg
 import structlog
 from psycopg import sql
 from sqlalchemy import Row, text
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.database import DatabaseDown, conninfo
@@ -77,7 +78,7 @@ class Follower:
                     await self.load()
                     retry_s = RETRY_FIRST_S
                     await self._wake_and_read(listening)
-            except (psycopg.Error, OSError, TimeoutError, DatabaseDown) as error:
+            except (psycopg.Error, DBAPIError, OSError, TimeoutError, DatabaseDown) as error:
                 self._metrics.dependency_errors.labels("postgres", f"follow {self._feed.channel}").inc()
                 self._log.warning("registry.follow_failed", error=type(error).__name__, retry_s=retry_s)
                 await asyncio.sleep(retry_s)

@@ -2,9 +2,10 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from fastapi import FastAPI, Request
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -18,11 +19,12 @@ from app.api.failures import install_failures
 from app.api.leases import lease_router
 from app.api.openapi import install_openapi
 from app.api.quotas import quota_router
-from app.api.readiness import health_of
+from app.api.readiness import LOOK_MS, Parts
 from app.api.status import Health, status_router
 from app.audit.intake import Intake
 from app.audit.pseudonym import Pseudonyms
 from app.auth.keys import Keys, Principal
+from app.background import Background
 from app.catalog.catalog import Catalog
 from app.clock import Clock
 from app.database import DatabaseUrls, create_engine
@@ -43,6 +45,7 @@ from app.quota.registry import Registry
 from app.settings import Settings
 from app.telemetry.follow import follow
 from app.telemetry.view import describe
+from app.transaction import Transactions
 
 MIB = 1024 * 1024
 EXPIRE_EVERY_S = 1.0
@@ -105,35 +108,32 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
     records = Records(Intake(engines["intake"], metrics, timeout_ms=timeout_ms), Pseudonyms(around.secrets), clock)
     rooms = Rooms(clock, catalog, registry, policy, readings, limiter, records, Tally(metrics), settings.lease.ttl_ms)
     once = Once(Decider(rooms), limiter, metrics)
-    health = health_of(rooms, loader, opa, engines["registry"], metrics)
+    background = Background(clock, metrics)
+    looks = Transactions(engines["registry"], metrics, call="readyz", timeout_ms=LOOK_MS)
+    health = Parts(rooms, loader, opa, looks, background).health(metrics)
 
-    async def keep_current() -> None:
-        """Everything that goes on beside requests, for as long as the service lives."""
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(registry.follow())
-            tasks.create_task(keys.follow())
-            tasks.create_task(catalog.watch())
-            tasks.create_task(loader.watch())
-            tasks.create_task(readings.publish())
-            tasks.create_task(_expire_leases(limiter))
-            tasks.create_task(
-                follow(
-                    around.telemetry,
-                    readings.see,
-                    models=lambda: catalog.models,
-                    stale_ms=settings.telemetry.stale_ms,
-                    clock=clock,
-                    token=around.telemetry_token,
-                )
-            )
+    def follow_telemetry() -> Coroutine[Any, Any, None]:
+        return follow(
+            around.telemetry,
+            readings.see,
+            models=lambda: catalog.models,
+            stale_ms=settings.telemetry.stale_ms,
+            clock=clock,
+            token=around.telemetry_token,
+        )
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         async with opa:
-            current = asyncio.create_task(keep_current())
+            background.start("quotas", registry.follow)
+            background.start("keys", keys.follow)
+            background.start("models", catalog.watch)
+            background.start("policy", loader.watch)
+            background.start("readings", readings.publish)
+            background.start("telemetry", follow_telemetry)
+            background.start("leases", lambda: _expire_leases(limiter))
             yield
-            current.cancel()
-            await asyncio.gather(current, return_exceptions=True)
+            await background.stop()
             await _close(policy, batcher, list(engines.values()))
 
     cold = FastAPI(title="Sluice", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)

@@ -1,5 +1,6 @@
 """The hot routes: /decide, /decide/batch and the leases. Parse, call one function, render; no framework in between."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any, TypeVar
 from urllib.parse import unquote_to_bytes
@@ -47,6 +48,7 @@ class HotRoutes:
         request = _parse(DecideRequest, document)
         call.principal.require(*GATEWAY)
         call.principal.require_tenant(request.tenant)
+        await _still_there(call)
         answer = await self._once.answer(request, document, call.principal, peer=call.peer, explain="explain" in call.query)
         if gone(call.receive):
             await self._once.give_back(answer, call.principal)
@@ -62,6 +64,7 @@ class HotRoutes:
         call.principal.require(*GATEWAY)
         for tenant in {request.tenant for request in requests}:
             call.principal.require_tenant(tenant)
+        await _still_there(call)
         answers = await self._once.answers(requests, items, call.principal, peer=call.peer)
         if gone(call.receive):
             for answer in answers:
@@ -84,6 +87,20 @@ class HotRoutes:
         """POST /leases/{id}/cancel: the call never started; everything is given back."""
         call.principal.require(*GATEWAY)
         return _json(await self._leases.cancel(_lease_id(call.path), call.principal))
+
+
+class CallerGone(BadRequest):
+    """The caller hung up before it was answered, so nothing was decided (A3)."""
+
+    code = "caller_gone"
+    hint = "Nobody reads this: the connection is closed. It is counted, as a sign of callers that give up."
+
+
+async def _still_there(call: Call) -> None:
+    """Let the loop read once what has come since the body, so that a hang-up that is already here is seen. Raises CallerGone."""
+    await asyncio.sleep(0)
+    if gone(call.receive):
+        raise CallerGone("the caller has hung up")
 
 
 def _parse(shape: type[Shape], document: Any, prefix: str = "") -> Shape:

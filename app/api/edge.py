@@ -14,7 +14,7 @@ import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.answer import Answer
-from app.api.problems import problem
+from app.api.problems import InternalError, problem
 from app.auth.keys import Keys, Principal
 from app.errors import BadRequest, BodyTooLarge, SluiceError
 from app.limiter.errors import Draining
@@ -47,14 +47,6 @@ class SlowBody(BadRequest):
     code = "body_timeout"
     status = 408
     hint = "Send the whole body at once."
-
-
-class InternalError(SluiceError):
-    """A fault of ours; nothing of it is shown, the log has it under the request id."""
-
-    code = "internal"
-    status = 503
-    hint = "Try again; if it stays, look up the request id in the log."
 
 
 @dataclass(frozen=True, slots=True)

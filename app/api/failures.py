@@ -6,7 +6,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from app.api.answer import Answer
-from app.api.problems import MethodNotAllowed, problem
+from app.api.problems import InternalError, MethodNotAllowed, problem
 from app.errors import BadRequest, NotFound, SluiceError
 
 METHODS = ("DELETE", "GET", "PATCH", "POST", "PUT")
@@ -26,6 +26,9 @@ def install_failures(app: FastAPI) -> None:
         field = ".".join(str(part) for part in first["loc"][1:]) or "request"
         return _response(problem(BadRequest(f"{field}: {first['msg']}", field=field)))
 
+    async def unexpected(_: Request, __: Exception) -> Response:
+        return _response(problem(InternalError("an unexpected error; nothing of the request was kept")))
+
     async def unrouted(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class alone
         if error.status_code == 405:
@@ -35,6 +38,7 @@ def install_failures(app: FastAPI) -> None:
     app.add_exception_handler(SluiceError, ours)
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(HTTPException, unrouted)
+    app.add_exception_handler(Exception, unexpected)  # the edge logs it: the framework raises it on after this answer
 
 
 def _methods_of(request: Request) -> str:

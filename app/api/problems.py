@@ -39,6 +39,14 @@ class MethodNotAllowed(SluiceError):
         self.allow = allow
 
 
+class InternalError(SluiceError):
+    """A fault of ours; nothing of it is shown, the log has it under the request id."""
+
+    code = "internal"
+    status = 503
+    hint = "Try again; if it stays, look up the request id in the log."
+
+
 def problem(error: SluiceError) -> Answer:
     """The answer for an error: type, title, status, detail, code, hint, and the field where one is to blame."""
     document: dict[str, Any] = {

@@ -1,9 +1,11 @@
 """How each part of a replica is, in one sentence: what /readyz shows, and the gauges that are computed when somebody looks."""
 
+from dataclasses import dataclass
+
 from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.api.status import Health
+from app.background import Background
 from app.decision.decide import Rooms
 from app.errors import DependencyDown
 from app.observability.metrics import Metrics
@@ -11,50 +13,74 @@ from app.policy.loader import Loader
 from app.policy.opa import OpaClient
 from app.transaction import Transactions
 
-LOOK_S = 0.2
+LOOK_MS = 200
 """A part that needs longer to say that it is well is not."""
 
 
-def health_of(rooms: Rooms, loader: Loader, opa: OpaClient, engine: AsyncEngine, metrics: Metrics) -> Health:
-    """The checks of one replica. Only the absence of any policy makes it unready: all other parts have a written outage."""
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The parts of one replica that can be unwell."""
 
-    async def policy() -> tuple[bool, str]:
-        state = loader.state
+    rooms: Rooms
+    loader: Loader
+    opa: OpaClient
+    looks: Transactions
+    """Bounded by LOOK_MS, since a frozen server holds whoever waits for it."""
+    background: Background
+
+    def health(self, metrics: Metrics) -> Health:
+        """Only the absence of any policy makes a replica unready: all other parts have a written outage."""
+        parts = {
+            "policy_engine": self.policy_engine,
+            "database": self.database,
+            "telemetry": self.telemetry,
+            "models": self.models,
+            "background": self.beside,
+        }
+        return Health(required={"policy": self.policy}, parts=parts, before_scrape=[lambda: _gauges(self.rooms, metrics)])
+
+    async def policy(self) -> tuple[bool, str]:
+        """Whether any policy is in force, and why the newest was refused."""
+        state = self.loader.state
         if state.in_force is None:
             return False, state.problem or "no policy is in force yet"
         return True, f"revision {state.in_force}" + (f"; the newest was refused: {state.problem}" if state.problem else "")
 
-    async def policy_engine() -> tuple[bool, str]:
-        alive = await opa.alive(LOOK_S * 1000)
+    async def policy_engine(self) -> tuple[bool, str]:
+        """Whether OPA answers."""
+        alive = await self.opa.alive(LOOK_MS)
         return alive, "answers" if alive else "silent: known questions are answered from memory, others as policy_unavailable"
 
-    # Not a time-out of our own around a connection: giving that up would wait for the server that is silent.
-    looks = Transactions(engine, metrics, call="readyz", timeout_ms=round(LOOK_S * 1000))
-
-    async def database() -> tuple[bool, str]:
+    async def database(self) -> tuple[bool, str]:
+        """Whether PostgreSQL answers."""
         try:
-            await looks.run(lambda connection: connection.execute(text("SELECT 1")))
+            await self.looks.run(lambda connection: connection.execute(text("SELECT 1")))
         except DependencyDown:
             return False, "silent: quotas and keys from memory; changes and what must be logged are refused"
-        return True, f"{len(rooms.registry.tenants())} tenants"
+        return True, f"{len(self.rooms.registry.tenants())} tenants"
 
-    async def telemetry() -> tuple[bool, str]:
-        models = rooms.readings.view.models
-        blind = sorted(name for name, model in models.items() if not model.nodes)
-        if not models or blind:
+    async def telemetry(self) -> tuple[bool, str]:
+        """Whether every model has a live node."""
+        view = self.rooms.readings.view
+        blind = sorted(name for name, model in view.models.items() if not model.nodes)
+        if not view.models or blind:
             return False, f"no live node for {', '.join(blind) or 'any model'}: half of its requests are shed"
-        return True, f"generation {rooms.readings.view.generation}"
+        return True, f"generation {view.generation}"
 
-    async def models() -> tuple[bool, str]:
-        problem = rooms.catalog.problem
-        return problem is None, problem or f"{len(rooms.catalog.models)} models"
+    async def models(self) -> tuple[bool, str]:
+        """Whether the newest models file is in force."""
+        problem = self.rooms.catalog.problem
+        return problem is None, problem or f"{len(self.rooms.catalog.models)} models"
 
-    def gauges() -> None:
-        _quota_used(rooms, metrics)
-        _nodes(rooms, metrics)
+    async def beside(self) -> tuple[bool, str]:
+        """Whether the work beside requests goes on."""
+        failing = self.background.failing
+        return not failing, f"failed within the last minute: {', '.join(failing)}; the log says why" if failing else "goes on"
 
-    parts = {"policy_engine": policy_engine, "database": database, "telemetry": telemetry, "models": models}
-    return Health(required={"policy": policy}, parts=parts, before_scrape=[gauges])
+
+def _gauges(rooms: Rooms, metrics: Metrics) -> None:
+    _quota_used(rooms, metrics)
+    _nodes(rooms, metrics)
 
 
 def _quota_used(rooms: Rooms, metrics: Metrics) -> None:
@@ -62,7 +88,12 @@ def _quota_used(rooms: Rooms, metrics: Metrics) -> None:
     for (tenant_id, model), tokens in rooms.limiter.spent_last_minute().items():
         tenant = rooms.registry.tenant(tenant_id)
         if tenant is not None:
-            labels = (metrics.tenant(tenant_id), metrics.model(model), tenant.quota.region, tenant.quota.sla_class)
+            labels = (
+                metrics.tenant(tenant_id),
+                metrics.model(model),
+                metrics.region(tenant.quota.region),
+                metrics.sla_class(tenant.quota.sla_class),
+            )
             metrics.quota_used.labels(*labels).inc(tokens)
 
 

@@ -57,10 +57,17 @@ def _integer(text: str) -> int:
 
 
 def _float(text: str) -> float:
-    number = float(text)
-    if len(text) > _MAX_NUMBER_CHARS or abs(number) == float("inf") or Decimal(repr(number)) != Decimal(text):
+    if not _is_exact(text):
         raise BadRequest(f"number {_shown(text)} cannot be kept exactly", hint="Send at most 15 significant digits within 1e±300.")
-    return number
+    return float(text)
+
+
+def _is_exact(text: str) -> bool:
+    number = float(text)
+    try:
+        return len(text) <= _MAX_NUMBER_CHARS and abs(number) != float("inf") and Decimal(repr(number)) == Decimal(text)
+    except ArithmeticError:  # an exponent beyond what decimals have
+        return False
 
 
 def _constant(text: str) -> NoReturn:

@@ -44,10 +44,10 @@ _INSERT = text("""
     VALUES (:id, :name, :digest, :roles, :tenants, :created, :expires)
 """)
 _LIST = text(f"SELECT {_COLUMNS} FROM registry.api_key ORDER BY created, id")  # noqa: S608 - constants
-# A key in force comes before revoked ones of the same name; the newest of those stands for them all.
+# An id comes before a name that looks like it, and a key in force before revoked ones of the same name; the newest of those stands for them all.
 _FIND = text(
     f"SELECT {_COLUMNS} FROM registry.api_key WHERE CAST(id AS text) = :which OR name = :which "  # noqa: S608 - constants
-    "ORDER BY revoked DESC NULLS FIRST LIMIT 1 FOR UPDATE"
+    "ORDER BY CAST(id AS text) = :which DESC, revoked DESC NULLS FIRST LIMIT 1 FOR UPDATE"
 )
 _REVOKE = text("UPDATE registry.api_key SET revoked = :at, changed = pg_current_xact_id() WHERE id = :id")
 _NOTIFY = text(f"NOTIFY {_FEED.channel}")

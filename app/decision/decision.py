@@ -89,8 +89,13 @@ def replayed(answer: bytes) -> bytes:
     return orjson.dumps(document)
 
 
+MAX_WHOLE = 2**53
+
+
 def number(value: float) -> float | int:
-    """Whole numbers without a decimal point: 50, not 50.0."""
+    """Whole numbers without a decimal point: 50, not 50.0. Beyond 2^53 they stay floats, which JSON writers take at any size."""
+    if abs(value) >= MAX_WHOLE:
+        return float(value)
     return int(value) if value == int(value) else round(value, 3)
 
 

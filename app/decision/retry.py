@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 
-from app.decision.decision import number
 from app.limiter.charge import Level, Refusal
 
 DEFAULT_RETRY_MS = 3000.0
@@ -29,7 +28,7 @@ def retry_after_ms(refusals: Sequence[Refusal], draw: float) -> int | None:
         return None
     known = [refusal.frees_in_ms for refusal in refusals if refusal.frees_in_ms is not None]
     if len(known) < len(refusals):
-        return max([default_retry_ms(draw), *(math.ceil(wait) for wait in known)])
+        return min(MAX_RETRY_MS, max([default_retry_ms(draw), *(math.ceil(wait) for wait in known)]))
     return min(MAX_RETRY_MS, math.ceil(max(known) * (1 + JITTER * draw)))
 
 
@@ -44,15 +43,16 @@ def limit_headers(levels: Sequence[Level]) -> dict[str, str]:
     """`RateLimit-Policy` and `RateLimit` of the tightest bucket per dimension, from the same atomic step as the decision."""
     if not levels:
         return {}
-    policies = ", ".join(f'"{level.bucket.dimension}";q={_quota(level)}' + _window(level) for level in levels)
+    policies = ", ".join(_policy(level) for level in levels)
     states = ", ".join(f'"{level.bucket.dimension}";r={int(level.remaining)};t={math.ceil(level.reset_ms / 1000)}' for level in levels)
     return {"RateLimit-Policy": policies, "RateLimit": states}
 
 
-def _quota(level: Level) -> float | int:
-    return number(math.floor(level.bucket.limit)) if level.bucket.limit >= 1 else 1
-
-
-def _window(level: Level) -> str:
-    seconds = WINDOW_S.get(level.bucket.dimension)
-    return f";w={seconds}" if seconds else ""
+def _policy(level: Level) -> str:
+    """Whole numbers alone stand in the field, so less than one a window is one in a longer window, rounded to be no promise."""
+    limit, seconds = level.bucket.limit, WINDOW_S.get(level.bucket.dimension)
+    quota = max(1, math.floor(limit))
+    if seconds is None:
+        return f'"{level.bucket.dimension}";q={quota}'
+    window = seconds if limit >= 1 or limit <= 0 else math.ceil(seconds / limit)
+    return f'"{level.bucket.dimension}";q={quota};w={window}'

@@ -24,11 +24,11 @@ class Tally:
         known_model = decision.facts.revision is not None and reason != "unknown_model"
         key = (
             decision.outcome,
-            reason,
+            self._metrics.reason(reason),
             self._metrics.tenant(tenant.id) if tenant else UNKNOWN,
             self._metrics.model(request.model) if known_model else UNKNOWN,
-            tenant.quota.region if tenant else "",
-            tenant.quota.sla_class if tenant else "",
+            self._metrics.region(tenant.quota.region) if tenant else "",
+            self._metrics.sla_class(tenant.quota.sla_class) if tenant else "",
         )
         child = self._children.get(key)
         if child is None:

@@ -1,13 +1,32 @@
 """Structured logs: one event name and fields a line, the decision id among them; JSON in production, text on a terminal."""
 
+import contextlib
 import logging
 import sys
 from collections.abc import MutableMapping
-from typing import Any
+from typing import Any, TextIO, cast
 
 import structlog
 
 _SECRET_WORDS = ("authorization", "password", "secret", "token", "api_key", "passphrase")
+
+
+class SteadyStream:
+    """A stream whose reader may go away or whose disk may fill: lines are lost then, but nobody who logs fails."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write what can be written."""
+        with contextlib.suppress(OSError, ValueError):
+            return self._stream.write(text)
+        return 0
+
+    def flush(self) -> None:
+        """Flush what can be flushed."""
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.flush()
 
 
 def _hide_secrets(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -19,6 +38,7 @@ def _hide_secrets(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMa
 
 def configure_logs(level: str = "info", fmt: str = "auto", process: str = "serve") -> None:
     """Set up structlog and the standard library's logging for this process: all goes to stderr, data to stdout."""
+    stream = cast("TextIO", SteadyStream(sys.stderr))
     as_json = fmt == "json" or (fmt == "auto" and not sys.stderr.isatty())
     renderer: Any = structlog.processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer()
     shared: list[Any] = [
@@ -31,11 +51,11 @@ def configure_logs(level: str = "info", fmt: str = "auto", process: str = "serve
     structlog.configure(
         processors=[*shared, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(stream),
         cache_logger_on_first_use=False,
     )
     structlog.contextvars.bind_contextvars(process=process)
-    handler = logging.StreamHandler(sys.stderr)
+    handler = logging.StreamHandler(stream)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer], foreign_pre_chain=shared

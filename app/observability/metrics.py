@@ -12,6 +12,12 @@ FAST_BUCKETS = (0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.
 """Seconds, fine where a warm decision lies (budget: p99 under 5 ms)."""
 
 
+MAX_CODES = 200
+"""Reason codes and rules: an operator writes them, but a rule can build a code from what a caller sends."""
+MAX_CLASSES = 50
+"""Regions and service classes: names in quotas, which come and go."""
+
+
 class LabelBound:
     """The first `most` distinct values pass, all later ones become `other`, so that nobody can blow up the series."""
 
@@ -36,6 +42,8 @@ class Metrics:
         self.registry = CollectorRegistry()
         self.tenant = LabelBound(max_tenants)
         self.model = LabelBound(max_models)
+        self.reason, self.rule = LabelBound(MAX_CODES), LabelBound(MAX_CODES)
+        self.region, self.sla_class = LabelBound(MAX_CLASSES), LabelBound(MAX_CLASSES)
         r = self.registry
         self.build = Info("sluice_build", "Version of this process.", registry=r)
         self.build.info({"version": __version__})
@@ -77,7 +85,12 @@ class Metrics:
         )
         self.policy_loads = Counter("sluice_policy_loads", "Policy bundles by result (activated, refused).", ["result"], registry=r)
         self.policy_revision = Info("sluice_policy_revision", "Revision of the bundle in force.", registry=r)
-        self.shadow_overrides = Counter("sluice_shadow_overrides", "Decisions that a shadow rule would have changed.", ["rule"], registry=r)
+        self.shadow_overrides = Counter(
+            "sluice_shadow_overrides",
+            "Decisions whose terms a shadow rule would have changed: a deny, a smaller limit, a larger shed and so on.",
+            ["rule"],
+            registry=r,
+        )
         self.snapshot_generation = Gauge("sluice_snapshot_generation", "Generation of the telemetry snapshot in force.", registry=r)
         self.snapshot_age = Gauge(
             "sluice_snapshot_age_seconds", "Age of the newest good page of a model's live nodes; absent without one.", ["model"], registry=r
@@ -99,6 +112,9 @@ class Metrics:
         self.dependency_errors = Counter("sluice_dependency_errors", "Failed calls to a dependency.", ["dependency", "call"], registry=r)
         self.config_loads = Counter(
             "sluice_config_loads", "Loads of configuration files by result (ok, refused).", ["file", "result"], registry=r
+        )
+        self.background_failures = Counter(
+            "sluice_background_failures", "Failures of work that goes on beside requests, by piece; each began again.", ["work"], registry=r
         )
         self.audit_intake = Counter(
             "sluice_audit_intake", "Log entries handed to the intake, by kind and result.", ["kind", "result"], registry=r

@@ -96,6 +96,15 @@ async def test_a_key_ends_at_its_hour(keys: Keys, clock: ManualClock):
         keys.principal(created.text)
 
 
+async def test_an_id_means_that_key_whatever_others_are_called(keys: Keys):
+    """A key that is named like another's id is not what revoking that id ends."""
+    victim = await keys.create(name="victim", roles=["operator"], operator="op")
+    decoy = await keys.create(name=str(victim.key.id), roles=["operator"], operator="op")
+
+    assert (await keys.revoke(str(victim.key.id), operator="op")).id == victim.key.id
+    assert keys.principal(decoy.text).name == str(victim.key.id)
+
+
 async def test_a_revoked_key_is_refused_at_once_and_its_name_is_free(keys: Keys):
     """After revoking, the key is 401 here at once, and another key may take the name."""
     old = await keys.create(name="gw1", roles=["gateway"], tenants=["a"], operator="op")

@@ -49,6 +49,9 @@ def test_the_rules_that_come_with_sluice_are_the_default(file):
         ("engines: [{name: a, url: 'http://x', models: [m]}, {name: a, url: 'http://y', models: [m]}]", "'a' stands twice"),
         ("engines: [{name: a, url: 'file:///etc/passwd', models: [m]}]", "engines.0.url"),
         ("a: [", "sluice.yaml"),
+        ("{{ a }}: 1", "sluice.yaml"),
+        ("listen: 2024-13-45", "sluice.yaml"),
+        ("a: " + "[" * 2000, "sluice.yaml"),
     ],
 )
 def test_a_wrong_file_names_what_is_wrong(file, text, named):

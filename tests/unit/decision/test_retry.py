@@ -42,8 +42,9 @@ def test_a_bucket_that_cannot_say_counts_with_the_default():
 
 
 def test_nobody_is_told_to_wait_longer_than_two_minutes():
-    """Waits are capped at 120 s."""
+    """Waits are capped at 120 s, also beside a bucket that cannot say."""
     assert retry_after_ms([refusal(3_600_000)], 0.0) == 120_000
+    assert retry_after_ms([refusal(3_600_000), refusal(None, shed=True)], 0.0) == 120_000
 
 
 @given(st.lists(st.floats(0, 1e7), min_size=1, max_size=5), st.floats(0, 1))
@@ -72,7 +73,7 @@ def test_limit_headers_follow_the_draft():
     assert limit_headers(()) == {}
 
 
-@pytest.mark.parametrize(("limit", "quota"), [(0.5, 1), (2.5, 2), (10.0, 10)])
-def test_fractional_rates_are_whole_in_headers(limit, quota):
-    """The header fields hold integers; a rate under one a second shows as one."""
-    assert limit_headers((Level(bucket("qps", limit), 1, 0),))["RateLimit-Policy"] == f'"qps";q={quota};w=1'
+@pytest.mark.parametrize(("limit", "shown"), [(0.1, "q=1;w=10"), (0.3, "q=1;w=4"), (2.5, "q=2;w=1"), (10.0, "q=10;w=1")])
+def test_fractional_rates_are_whole_in_headers(limit, shown):
+    """The header fields hold integers; a rate under one a second is one in a longer window, never a larger promise."""
+    assert limit_headers((Level(bucket("qps", limit), 1, 0),))["RateLimit-Policy"] == f'"qps";{shown}'
