@@ -22,12 +22,12 @@ from typing import Literal, TypedDict, Unpack
 
 import structlog
 
+from app.child_output import LEVELS, Lines, event_of, write
 from app.clock import Clock
 from app.errors import DependencyDown
 
 PR_SET_PDEATHSIG = 1  # from <sys/prctl.h>
 ORPHANED = 70  # exit code of a child whose parent died between fork and prctl
-LINE_BYTES = 8192  # a longer line is cut, so that a child without newlines cannot fill our memory
 TAIL_LINES = 20  # what the log of an exit repeats
 DRAIN_TIMEOUT_S = 0.5  # how long the output of an ended child may still come
 STOP_TIMEOUT_S = 5.0  # one child's share of the time below
@@ -68,7 +68,7 @@ class Options(TypedDict, total=False):
     """Whose rights it gets; ours. Only root can give another's."""
     pass_fds: Sequence[int]
     level: Literal["debug", "info"]
-    """At which level its lines are logged; info."""
+    """At which level its lines are logged that do not tell their own; info."""
     ready: "Callable[[Child], Awaitable[None]]"
     """Returns once the child does its work, and keeps trying until then."""
 
@@ -98,7 +98,8 @@ class Child:
         self.tail: deque[str] = deque(maxlen=TAIL_LINES)
         self._popen = popen
         self._stop_signal = options.get("stop_signal", signal.SIGTERM)
-        self._level = options.get("level", "info")
+        self._level = LEVELS[options.get("level", "info").upper()]
+        self._most = logging.CRITICAL
         loop = asyncio.get_running_loop()
         self._exit: asyncio.Future[int] = loop.create_future()
         self._drained: asyncio.Future[None] = loop.create_future()
@@ -121,53 +122,40 @@ class Child:
         return code
 
     async def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> int:
-        """Ask it to end, and end its whole process group where it has not within `timeout_s`."""
-        if self.returncode is None:
-            self._popen.send_signal(self._stop_signal)
-            try:
-                await asyncio.wait_for(self.wait(), timeout_s)
-            except TimeoutError:
-                log.warning("child_killed", child=self.name, pid=self.pid, after_s=timeout_s)
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(self.pid, signal.SIGKILL)
-        return await self.wait()
+        """Ask it to end, and end its whole process group where it has not within `timeout_s`.
+
+        What it says meanwhile, such as that its connections break, is as it should be and no news to anybody.
+        """
+        if self.returncode is not None:
+            return await self.wait()
+        self._most = logging.DEBUG
+        self._popen.send_signal(self._stop_signal)
+        try:
+            code = await asyncio.wait_for(self.wait(), timeout_s)
+        except TimeoutError:
+            log.warning("child_killed", child=self.name, pid=self.pid, after_s=timeout_s)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
+            return await self.wait()
+        if code not in (0, -self._stop_signal):
+            log.warning("child_ended_badly", child=self.name, code=code, tail=list(self.tail))
+        return code
 
     async def read_output(self) -> None:
         """Connect the child's output to the log; it is read from then on, whoever waits for what."""
-        lines = _Lines(self._say, self._drained)
+        lines = Lines(self._say, self._drained)
         self._output, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: lines, self._popen.stdout)
 
     def _say(self, raw: bytes) -> None:
         line = raw.decode("utf-8", "replace").rstrip()
         if line:
             self.tail.append(line)
-            log.log(logging.getLevelNamesMapping()[self._level.upper()], "child_line", child=self.name, line=line)
+            write(self.name, event_of(line, self._level), self._most)
 
     def _await_exit(self, loop: asyncio.AbstractEventLoop) -> None:
         code = self._popen.wait()
         with contextlib.suppress(RuntimeError):  # the loop was closed first: nobody is left to be told
             loop.call_soon_threadsafe(self._exit.set_result, code)
-
-
-class _Lines(asyncio.Protocol):
-    """Cuts a stream of bytes into lines of at most LINE_BYTES."""
-
-    def __init__(self, say: Callable[[bytes], None], drained: asyncio.Future[None]) -> None:
-        self._say = say
-        self._drained = drained
-        self._rest = b""
-
-    def data_received(self, data: bytes) -> None:
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        for line in lines:
-            self._say(line[:LINE_BYTES])
-        if len(self._rest) > LINE_BYTES:
-            self._say(self._rest[:LINE_BYTES])
-            self._rest = b""
-
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the protocol's signature
-        self._say(self._rest)
-        self._drained.set_result(None)
 
 
 class Kept:

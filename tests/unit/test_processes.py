@@ -9,8 +9,9 @@ import threading
 import pytest
 from structlog.testing import capture_logs
 
+from app.child_output import LINE_BYTES
 from app.clock import ManualClock, SystemClock
-from app.processes import LINE_BYTES, Backoff, ChildFailed, Launcher
+from app.processes import Backoff, ChildFailed, Launcher
 from tests.fixtures.engine import eventually
 
 IGNORES_TERM = "trap '' TERM; echo up; while :; do sleep 0.05; done"
@@ -53,6 +54,48 @@ async def test_bytes_that_are_not_text_are_replaced(launcher):
     await child.wait()
 
     assert list(child.tail) == ["a\N{REPLACEMENT CHARACTER}b"]
+
+
+async def test_a_line_that_is_structured_already_is_passed_on(launcher):
+    """A child that logs as we do is heard in its own words and at its own level, not wrapped in a line of ours."""
+    line = '{"event": "scrape.failed", "level": "warning", "node": "a", "process": "telemetry", "timestamp": "2026-01-02T03:04:05Z"}'
+    with capture_logs() as events:
+        child = await launcher.start("telemetry", shell(f"echo '{line}'"))
+        await child.wait()
+
+    assert events[-1] == {
+        "event": "scrape.failed",
+        "log_level": "warning",
+        "child": "telemetry",
+        "node": "a",
+        "process": "telemetry",
+        "timestamp": "2026-01-02T03:04:05Z",
+    }
+
+
+async def test_what_a_child_says_while_it_is_stopped_is_no_news(launcher):
+    """Between the signal and its end a child's lines, errors too, are for debugging only; an orderly end warns of nothing."""
+    script = """trap 'echo bye; echo "{\\"level\\":\\"error\\",\\"msg\\":\\"cut\\"}"; exit' TERM; echo up; while :; do sleep 0.01; done"""
+    with capture_logs() as events:
+        child = await launcher.start("opa", shell(script))
+        await eventually(lambda: "up" in child.tail)
+        await child.stop()
+
+    said = [(event.get("line", event["event"]), event["log_level"]) for event in events if event["event"] in ("child_line", "cut")]
+    assert said == [("up", "info"), ("bye", "debug"), ("cut", "debug")]
+    assert [event for event in events if event["log_level"] == "warning"] == []
+
+
+async def test_a_bad_end_is_told_with_its_last_lines(launcher):
+    """A child that fails while it ends says why in the log, though its lines were for debugging only."""
+    with capture_logs() as events:
+        child = await launcher.start("database", shell("trap 'echo disk full; exit 7' TERM; echo up; while :; do sleep 0.01; done"))
+        await eventually(lambda: "up" in child.tail)
+        await child.stop()
+
+    assert [event for event in events if event["event"] == "child_ended_badly"] == [
+        {"event": "child_ended_badly", "log_level": "warning", "child": "database", "code": 7, "tail": ["up", "disk full"]}
+    ]
 
 
 async def test_environment_and_folder_are_as_asked(launcher, tmp_path):
