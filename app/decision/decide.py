@@ -7,7 +7,6 @@ code of their own; nothing stays spent, and no caller sees an error of ours.
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import structlog
 from uuid_utils import uuid7
@@ -20,12 +19,14 @@ from app.decision.ask import Asker
 from app.decision.charges import charges
 from app.decision.decision import Decision, Facts
 from app.decision.entries import Records
+from app.decision.explain import explanation
 from app.decision.request import Asking, DecideRequest
 from app.decision.tally import Tally
 from app.errors import DependencyDown
 from app.limiter.errors import Draining, LeaseRecordsFull
 from app.limiter.memory import MemoryLimiter
 from app.policy.policy import Policy
+from app.policy.question import Question
 from app.policy.readings import Readings
 from app.policy.terms import Deny, Terms
 from app.policy.unanswered import Unanswered
@@ -71,22 +72,27 @@ class Decider:
         started = rooms.clock.monotonic_ms()
         tenant, spec = rooms.registry.tenant(request.tenant), rooms.catalog.model(request.model)
         facts = self._facts(request, tenant)
+        question = self._asker.ask(request, tenant, spec, rooms.policy.generation)
         terms: Terms | None = None
+        failed: Unanswered | None = None
         try:
-            terms = await self._terms(request, tenant, spec)
+            terms = await self._terms(question, tenant, spec)
             facts = replace(facts, revision=terms.revision, degraded=facts.degraded or terms.degraded)
             answered = rooms.clock.monotonic_ms()
             decision = await self._spend(asking, tenant, spec, terms, facts)
             spent = rooms.clock.monotonic_ms()
             decision = await self._write(asking, spec, terms, decision)
+            rooms.policy.watch(question, terms, facts.id)
         except Unanswered as failure:
+            failed = failure
             answered = spent = rooms.clock.monotonic_ms()
             decision = conclude.unanswered(facts, failure.code, failure.rule, rooms.draw())
         ended = rooms.clock.monotonic_ms()
         rooms.tally.count(request, tenant, decision, ended - started)
         if explain:
             stages = {"terms_ms": answered - started, "spend_ms": spent - answered, "write_ms": ended - spent}
-            decision = replace(decision, facts=replace(decision.facts, explain=_explain(terms, stages)))
+            shadows = await rooms.policy.shadows(question, terms) if terms else []
+            decision = replace(decision, facts=replace(decision.facts, explain=explanation(terms, failed, shadows, stages)))
         return decision
 
     async def prefetch(self, requests: Sequence[DecideRequest]) -> None:
@@ -97,12 +103,10 @@ class Decider:
             questions.append(self._asker.ask(request, tenant, spec, self._rooms.policy.generation))
         await self._rooms.policy.prefetch(questions)
 
-    async def _terms(self, request: DecideRequest, tenant: Tenant | None, spec: ModelSpec | None) -> Terms:
-        policy = self._rooms.policy
-        question = self._asker.ask(request, tenant, spec, policy.generation)
+    async def _terms(self, question: Question, tenant: Tenant | None, spec: ModelSpec | None) -> Terms:
         sensitive = spec is not None and spec.sensitive is not None
         dimensions = frozenset(QUOTA_DIMENSIONS.intersection(tenant.facts)) if tenant else frozenset()
-        return await policy.terms(question, sensitive=sensitive, dimensions=dimensions)
+        return await self._rooms.policy.terms(question, sensitive=sensitive, dimensions=dimensions)
 
     async def _spend(self, asking: Asking, tenant: Tenant | None, spec: ModelSpec | None, terms: Terms, facts: Facts) -> Decision:
         """Refuse or shed before anything is spent, else spend all or nothing."""
@@ -151,12 +155,3 @@ class Decider:
 def _node(request: DecideRequest, model: ModelView) -> str | None:
     """The node that the gateway named where it is live, else the best one."""
     return request.node if request.node in model.nodes else model.best_node()
-
-
-def _explain(terms: Terms | None, stages: dict[str, float]) -> dict[str, Any]:
-    return {
-        "rules": dict(terms.parts) if terms else {},
-        "shed": terms.shed if terms else None,
-        "factors": dict(terms.factors) if terms else {},
-        "stages": {name: round(value, 3) for name, value in stages.items()},
-    }

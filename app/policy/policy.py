@@ -21,7 +21,7 @@ from app.policy.memo import Entry
 from app.policy.parts import parse
 from app.policy.plan import Plan, Plans, group_key, shown
 from app.policy.question import EMPTY, Question, Section
-from app.policy.shadow import ShadowWatch
+from app.policy.shadow import Judged, ShadowWatch
 from app.policy.terms import Part, Terms, combine, degrade
 from app.policy.unanswered import PolicyUnavailable, PolicyUndefined, Unanswered
 
@@ -86,9 +86,18 @@ class Policy:
                 terms = await self._settle(plans, question, sensitive=sensitive, dimensions=dimensions)
             except Unanswered as failure:
                 raise self._counted(failure) from None
-        if plans.shadow:
-            self._shadow.watch(plans, question, terms)
         return terms
+
+    def watch(self, question: Question, terms: Terms, decision_id: str) -> None:
+        """Have shadow rules looked at beside a decision that was made on `terms`; it is recorded later, and nothing waits for it."""
+        plans = self._candidates.get(terms.revision)
+        if plans is not None and plans.shadow:
+            self._shadow.watch(plans, question, terms, decision_id)
+
+    async def shadows(self, question: Question, terms: Terms) -> list[Judged]:
+        """What each shadow rule answers to the question; waits for OPA, so only for those who ask to have it explained."""
+        plans = self._candidates.get(terms.revision)
+        return await self._shadow.judge(plans, question, terms) if plans is not None else []
 
     async def prefetch(self, questions: Iterable[Question]) -> None:
         """Ask for everything that the memo lacks of these, together."""

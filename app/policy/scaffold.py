@@ -1,4 +1,4 @@
-"""A new rule: a folder with a rule that compiles, its METADATA, and a test that passes."""
+"""A new rule: a folder with a rule that compiles, its METADATA, and a test that passes; in shadow, since saving it loads it."""
 
 import re
 from collections.abc import Sequence
@@ -13,6 +13,7 @@ _RULE = """# METADATA
 # custom:
 #   row: ""
 #   reads: [{reads}]
+#   shadow: true
 package sluice.rules.{name}
 
 # What this rule refuses; change the field and the value to what you need.

@@ -1,5 +1,6 @@
 """Editing the rules of a running server: what changes, how soon, and what a mistake does."""
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -175,9 +176,12 @@ def test_blocked_traffic_does_not_eat_what_all_share(edited: Serve):
     assert {reason["bucket"] for decision in decisions[2:10] for reason in decision["reasons"]} == {"tenant"}
 
 
+DOUBT = {"code": "doubt", "message": "m", "status": 403}
+
+
 def test_a_shadow_rule_is_only_recorded(edited: Serve):
-    """A rule in shadow that would refuse everybody refuses nobody, and what it would have done is counted."""
-    write_rule(edited, "doubt", 'deny contains {"code": "doubt", "message": "m", "status": 403} if input.tenant.id')
+    """A rule in shadow that would refuse everybody refuses nobody; what it would have done is counted, and explained on demand."""
+    write_rule(edited, "doubt", f"deny contains {json.dumps(DOUBT)} if input.tenant.id")
     tenant = edited.tenant(qps=10)
     assert edited.decide(tenant)["status"] == 403
     before = edited.revision()
@@ -185,7 +189,9 @@ def test_a_shadow_rule_is_only_recorded(edited: Serve):
     edited.edit_rule("doubt", lambda text: text.replace("reads: [tenant]", "reads: [tenant]\n#   shadow: true"))
     wait_until(lambda: edited.revision() != before, within_s=15)
 
-    assert edited.decide(tenant)["allow"]
+    told = edited.call("POST", "/decide?explain", {"tenant": tenant, "model": MODEL}).json
+    assert told["allow"]
+    assert told["explain"]["shadow"] == {"doubt": {"outputs": {"deny": [DOUBT]}, "would_change": ["deny"]}}
     wait_until(lambda: 'rule="doubt"' in edited.call("GET", "/metrics", key=None).body.decode())
 
 

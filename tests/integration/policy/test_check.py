@@ -160,12 +160,13 @@ async def test_rules_that_multiply_keys_and_absences_that_open_are_warned_of(reg
 
 @pytest.mark.parametrize("section", SECTIONS)
 async def test_a_new_rule_compiles_and_its_test_passes(rego_folder: Path, opa_binary: Path, section: str) -> None:
-    """What `sluice policy new` writes passes every check, whatever section it reads."""
+    """What `sluice policy new` writes passes every check, whatever section it reads, and is only watched at first."""
     begin_rule(rego_folder, "fresh", [section])
 
     compiled = await compile_policy(rego_folder, opa_binary)
 
     assert "rules/fresh/fresh.rego" in compiled.modules
+    assert [group.shadow for group in compiled.groups for rule in group.rules if rule.name == "fresh"] == [True]
 
 
 NEVER = 'if input.tenant.sla_class == "bronze"'

@@ -16,8 +16,9 @@ from app.errors import DependencyDown
 from app.limiter.memory import MemoryLimiter
 from app.observability.metrics import Metrics
 from app.policy.policy import Generation
-from app.policy.terms import Cost, Deny, Limit, Terms
-from app.policy.unanswered import PolicyTimeout
+from app.policy.shadow import Judged
+from app.policy.terms import Cost, Deny, Limit, Part, Terms
+from app.policy.unanswered import PolicyInvalid, PolicyTimeout, PolicyUnavailable
 from app.quota.quota import Quota
 from app.quota.registry import Tenant
 from app.telemetry.view import View
@@ -34,14 +35,14 @@ class Bench:
         clock, metrics = ManualClock(datetime(2026, 1, 1, tzinfo=UTC)), Metrics()
         self.limiter = MemoryLimiter(clock, keep_ms=1000, records_bytes=1_000_000, metrics=metrics)
         self.metrics = metrics
-        self.terms, self.log_error, self.asked = terms, log_error, []
+        self.terms, self.log_error, self.asked, self.watched = terms, log_error, [], []
         known = Tenant.of("a", Quota(qps=Decimal(50), tpm=1000), 3) if tenant else None
         self.decider = Decider(
             Rooms(
                 clock=clock,
                 catalog=SimpleNamespace(model={"m": SPEC}.get),
                 registry=SimpleNamespace(tenant={"a": known}.get),
-                policy=SimpleNamespace(generation=Generation(7), terms=self._terms),
+                policy=SimpleNamespace(generation=Generation(7), terms=self._terms, watch=self._watch, shadows=self._shadows),
                 readings=SimpleNamespace(view=View()),
                 limiter=self.limiter,
                 records=SimpleNamespace(write=self._write),
@@ -57,13 +58,20 @@ class Bench:
             raise self.terms
         return self.terms
 
+    def _watch(self, question, terms, decision_id):
+        self.watched.append(decision_id)
+
+    async def _shadows(self, question, terms):
+        part = Part("doubt", outputs=b'{"shed":[0.5]}')
+        return [Judged("doubt", part, ("shed",)), Judged("slow", failure=PolicyTimeout("no answer within 50 ms", "slow"))]
+
     async def _write(self, *_):
         if self.log_error is not None:
             raise self.log_error
 
-    async def decide(self, **fields):
+    async def decide(self, *, explain=False, **fields):
         request = DecideRequest.model_validate({"tenant": "a", "model": "m", "prompt_tokens": 10, "max_tokens": 20} | fields)
-        return await self.decider.decide(Asking(request, CALLER))
+        return await self.decider.decide(Asking(request, CALLER), explain=explain)
 
     async def left(self):
         return {level.bucket.dimension: level.remaining for level in await self.limiter.usage("a")}
@@ -122,6 +130,40 @@ async def test_a_policy_that_gives_no_answer_is_a_503_with_its_code():
 
     assert (decision.status, decision.reasons[0].code, decision.reasons[0].rule) == (503, "policy_timeout", "slow")
     assert decision.retry_after_ms == 3000
+
+
+async def test_shadow_rules_see_the_decision_under_its_id():
+    """Whatever a shadow rule would have changed can be found again by the decision."""
+    bench = Bench()
+
+    decision = await bench.decide()
+
+    assert bench.watched == [decision.facts.id]
+
+
+async def test_explain_tells_what_shadow_rules_would_have_changed():
+    """Each with its outputs, or why it gave no answer."""
+    decision = await Bench().decide(explain=True)
+
+    told = decision.facts.explain["shadow"]
+    assert told["doubt"] == {"outputs": {"shed": [0.5]}, "would_change": ["shed"]}
+    assert (told["slow"]["unanswered"]["code"], told["slow"]["unanswered"]["message"]) == ("policy_timeout", "no answer within 50 ms")
+
+
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [
+        (PolicyInvalid("rule mine: shed must be a number, not a text", "mine"), "rule mine: shed must be a number, not a text"),
+        (PolicyUnavailable("Cannot connect to unix:///var/x/opa.sock"), None),
+    ],
+)
+async def test_explain_tells_what_a_rule_did_wrong_and_nothing_of_this_machine(failure, told):
+    """The field of a wrong shape is told; where OPA would be found is not."""
+    decision = await Bench(failure).decide(explain=True)
+
+    assert decision.facts.explain["unanswered"].get("message") == told
+    assert decision.facts.explain["unanswered"]["code"] == failure.code
+    assert decision.facts.explain["shadow"] == {}
 
 
 @pytest.mark.parametrize(("tenant", "model"), [(False, "m"), (True, "absent")])

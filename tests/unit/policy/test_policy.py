@@ -13,7 +13,6 @@ from app.clock import ManualClock
 from app.policy.opa import Down
 from app.policy.policy import Generation
 from app.policy.question import SECTIONS, Question, Section
-from app.policy.terms import Terms
 from app.policy.unanswered import PolicyInvalid, PolicyUnavailable, PolicyUndefined, Unanswered
 from tests.unit.policy.opa_in_python import OpaInPython, conflict, policy_on, rule
 
@@ -256,38 +255,6 @@ async def test_activation_answers_hot_questions_first() -> None:
 
     assert (await policy.terms(asked(), sensitive=False, dimensions=NONE)).revision == "r2"
     assert opa.calls == []
-
-
-async def shadowed(answer: Any) -> tuple[Terms, Any]:
-    """Terms of one question beside a shadow rule that answers `answer`, after the watch has looked."""
-    opa = OpaInPython(
-        {"quota": limits_by, "watched": lambda shown: answer}, [rule("quota", ("tenant",)), rule("watched", ("tenant",), shadow=True)]
-    )
-    policy, metrics = await policy_on(opa, ManualClock())
-    terms = await policy.terms(asked(), sensitive=False, dimensions=NONE)
-    for _ in range(20):
-        await asyncio.sleep(0)
-    again = await policy.terms(asked(), sensitive=False, dimensions=NONE)
-    assert again == terms
-    await policy.close()
-    return terms, metrics.registry.get_sample_value("sluice_shadow_overrides_total", {"rule": "watched"})
-
-
-async def test_a_shadow_rule_is_recorded_and_changes_nothing() -> None:
-    """A shadow deny leaves the answer as it is and is counted."""
-    terms, overrides = await shadowed({"deny": [{"code": "x", "message": "m", "status": 403}]})
-
-    assert terms.denies == ()
-    assert overrides >= 1
-
-
-@pytest.mark.parametrize("answer", [None, {"shed": ["x"]}, conflict("watched"), {"shed": [0]}])
-async def test_a_shadow_rule_that_fails_or_agrees_is_not_counted(answer: Any) -> None:
-    """Undefined, misshapen, in conflict or in agreement: nothing is counted and traffic does not notice."""
-    terms, overrides = await shadowed(answer)
-
-    assert terms.limits[0].limit == 8
-    assert overrides is None
 
 
 async def test_prefetch_asks_for_all_that_is_missing_together() -> None:
