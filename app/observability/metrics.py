@@ -80,6 +80,9 @@ class Metrics:
         self.policy_errors = Counter(
             "sluice_policy_errors", "Answers that could not be used, by code and rule.", ["code", "rule"], registry=r
         )
+        self.policy_held = Counter(
+            "sluice_policy_held", "Questions answered policy_timeout without being asked, because they timed out a moment ago.", registry=r
+        )
         self.policy_substitutes = Counter(
             "sluice_policy_substitutes", "Terms taken from older readings because OPA did not answer.", registry=r
         )

@@ -32,6 +32,13 @@ ALONE_LEAST_MS = 2.0
 SILENCE_MS = 250.0
 """How long OPA counts as silent after it answered nothing at all in time."""
 
+HOLD_MOST_MS = 1000.0
+"""A question that timed out is not asked again for twice its time, doubled with each time-out up to this: a busy moment
+costs little, and at 50 ms a question that never ends takes a twentieth of one of OPA's cores."""
+
+MOST_HELD = 256
+"""Questions that timed out and are remembered; the oldest leave first."""
+
 
 class Asking(Protocol):
     """What is needed of OPA."""
@@ -66,6 +73,15 @@ class Flight:
     landed: asyncio.Future[Any]
 
 
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A question that is not asked before `until_ms`, since it timed out and took its time in vain."""
+
+    failure: PolicyTimeout
+    hold_ms: float
+    until_ms: float
+
+
 class Batcher:
     """Collects questions and asks them. `calls` is how many calls may be under way in each of its two lanes."""
 
@@ -83,6 +99,7 @@ class Batcher:
         self._heard_ms = float("-inf")
         self._silent_until_ms = float("-inf")
         self._probe: asyncio.Task[None] | None = None
+        self._held: dict[Key, _Held] = {}
 
     def ask(self, key: Key, group: Group, question: dict[str, Any], receive: Callable[[Reply | Unanswered], T]) -> asyncio.Future[T]:
         """What `receive` makes of the reply, shared by all who ask for `key` meanwhile.
@@ -93,13 +110,32 @@ class Batcher:
         if flight is None:
             landed: asyncio.Future[T] = asyncio.get_running_loop().create_future()
             flight = Flight(key, group, question, self._clock.monotonic_ms(), receive, landed)
-            if flight.asked_ms < self._silent_until_ms:
-                self._land(flight, PolicyUnavailable("OPA is silent"))
+            at_once = self._known_to_fail(key, flight.asked_ms)
+            if at_once is not None:
+                self._land(flight, at_once)
                 return landed
             self._flights[key] = flight
             self._waiting.append(flight)
             self._together.wake()
         return flight.landed
+
+    def _known_to_fail(self, key: Key, now_ms: float) -> Unanswered | None:
+        """Why a question has no answer without being asked: OPA is silent, or this very question timed out a moment ago."""
+        if now_ms < self._silent_until_ms:
+            return PolicyUnavailable("OPA is silent")
+        held = self._held.get(key)
+        if held is None or now_ms >= held.until_ms:
+            return None
+        self._metrics.policy_held.inc()
+        return held.failure
+
+    def _hold(self, key: Key, failure: PolicyTimeout) -> None:
+        """Remember a question that timed out, for twice as long as the last time."""
+        last = self._held.pop(key, None)
+        hold_ms = min(HOLD_MOST_MS, 2 * (last.hold_ms if last else self._timeout_ms))
+        self._held[key] = _Held(failure, hold_ms, self._clock.monotonic_ms() + hold_ms)
+        while len(self._held) > MOST_HELD:
+            del self._held[next(iter(self._held))]
 
     def beside(self) -> "Batcher":
         """Another batcher on the same OPA, one call at a time, for questions that nobody waits for."""
@@ -141,7 +177,10 @@ class Batcher:
         (flight,) = flights
         left_ms = flight.asked_ms + self._timeout_ms - self._clock.monotonic_ms()
         if left_ms <= 0:
-            self._land(flight, await self._too_late(flight))
+            late = await self._too_late(flight)
+            if isinstance(late, PolicyTimeout):
+                self._hold(flight.key, late)
+            self._land(flight, late)
             return
         share_ms = min(left_ms, max(ALONE_LEAST_MS, left_ms * self._calls / (len(self._suspects) + 1)))
         try:
@@ -174,6 +213,7 @@ class Batcher:
             raise
         self._heard_ms = self._clock.monotonic_ms()
         for index, flight in enumerate(flights):
+            self._held.pop(flight.key, None)
             self._land(flight, Reply(revision, answers.get(flight.group.name, {}).get(str(index))))
 
     def _probe_health(self) -> asyncio.Task[None]:

@@ -86,7 +86,9 @@ async def test_only_the_culprit_of_a_failed_call_fails() -> None:
 
 
 class Sluggish(OpaInPython):
-    """Every call takes as long as it may, and ends without an answer for tenants called loop."""
+    """Every call takes as long as it may, and ends without an answer for tenants called as `slow` says."""
+
+    slow = "loop"
 
     def __init__(self, clock: ManualClock) -> None:
         super().__init__({"mine": lambda shown: {"deny": [shown["tenant"]["id"]]}}, [rule("mine", ("tenant",))])
@@ -94,7 +96,7 @@ class Sluggish(OpaInPython):
 
     async def ask(self, items: dict, timeout_ms: float) -> tuple[str, dict]:
         answer = await super().ask(items, timeout_ms)
-        if any(question["tenant"]["id"].startswith("loop") for questions in items.values() for question in questions.values()):
+        if any(question["tenant"]["id"].startswith(self.slow) for questions in items.values() for question in questions.values()):
             self.clock.advance(timeout_ms)
             raise Slow("no answer in time")
         return answer
@@ -112,6 +114,31 @@ async def test_a_rule_that_does_not_end_times_out_alone_within_its_time() -> Non
     assert replies[0].rule == "mine"
     assert [reply.outputs["mine"]["deny"] for reply in replies[1:]] == [[f"t{number}"] for number in range(7)]
     assert clock.monotonic_ms() <= 100
+
+
+async def test_a_question_that_timed_out_is_left_alone_for_longer_each_time() -> None:
+    """After 50 ms in vain it is not asked for 100 ms, then for 200 and so on up to a second; others are, and an answer starts it over."""
+    clock, metrics = ManualClock(), Metrics()
+    opa = Sluggish(clock)
+    batcher = Batcher(opa, clock, metrics, timeout_ms=50, calls=2)
+
+    async def held_for(hold_ms: float) -> None:
+        assert isinstance(await ask(batcher, opa, "loop"), PolicyTimeout)
+        calls = len(opa.calls)
+        clock.advance(hold_ms - 1)
+        assert isinstance(await ask(batcher, opa, "loop"), PolicyTimeout)
+        assert len(opa.calls) == calls
+        assert isinstance(await ask(batcher, opa, "t1"), Reply)
+        clock.advance(1)
+
+    for hold_ms in (100, 200, 400, 800, 1000, 1000):
+        await held_for(hold_ms)
+    assert metrics.registry.get_sample_value("sluice_policy_held_total") == 6
+
+    opa.slow = "nobody"
+    assert isinstance(await ask(batcher, opa, "loop"), Reply)
+    opa.slow = "loop"
+    await held_for(100)
 
 
 async def test_a_silent_opa_is_an_outage_and_later_questions_do_not_wait_for_it() -> None:
