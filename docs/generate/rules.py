@@ -16,6 +16,7 @@ from docs.generate.markdown import code, page, table
 RULES_INTRO = """
 The rules that come with Sluice, in `rego/rules/`. Each is a folder with the rule and its tests.
 How to change one and how to add one: [write a rule](../how-to/write-a-rule.md).
+`requirement` is the `row` of a rule's METADATA: what asked for it, from the [list of requirements](../explanation.md#requirements).
 """
 
 REASONS_INTRO = """
