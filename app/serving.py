@@ -6,6 +6,7 @@ bundle from it. At the end connections are drained first, children last.
 
 import asyncio
 import contextlib
+import functools
 import os
 import secrets
 import signal
@@ -14,13 +15,15 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
+from typing import cast
 from urllib.parse import urlsplit
 
 import structlog
 import uvicorn
 
+from app.api.protocol import Connection, look_at
 from app.api.status import Health
-from app.clock import SystemClock
+from app.clock import Clock, SystemClock
 from app.database import DatabaseUrls, external_urls, migrate
 from app.errors import ConfigError
 from app.examples import announce, lay_down_keys, seed_tenants
@@ -66,7 +69,7 @@ async def serve_until_stopped(settings: Settings, file: Path, var: Path, overrid
             await seed_tenants(service.registry)
             await lay_down_keys(service.keys, var)
         children = _Children(settings, file, overrides, var, launcher, metrics, around, _own_url(listener))
-        await _Server(service, children).serve_on(listener)
+        await _Server(service, children, clock).serve_on(listener)
     finally:
         listener.close()
         await launcher.stop_all(CHILDREN_STOP_S)
@@ -191,10 +194,12 @@ def _sluice(*arguments: object) -> list[str]:
 class _Server(uvicorn.Server):
     """uvicorn, with our start and our end: children after the socket, draining before the connections close."""
 
-    def __init__(self, service: Service, children: _Children) -> None:
+    def __init__(self, service: Service, children: _Children, clock: Clock) -> None:
         super().__init__(
             uvicorn.Config(
                 service.app,
+                http=cast("type[asyncio.Protocol]", functools.partial(Connection, children.metrics)),  # only ever called
+                ws="none",
                 log_config=None,
                 access_log=False,
                 server_header=False,
@@ -206,6 +211,7 @@ class _Server(uvicorn.Server):
         )
         self._service = service
         self._children = children
+        self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
@@ -228,6 +234,12 @@ class _Server(uvicorn.Server):
         task = asyncio.create_task(self._children.start(self._service))
         self._tasks.add(task)
         task.add_done_callback(self._started)
+
+    async def on_tick(self, counter: int) -> bool:
+        """Ten times a second; every tenth time the library does its own slow work, too."""
+        if counter % 10 == 0:
+            look_at(self.server_state.connections, self._clock.monotonic_ms())
+        return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the library's signature
         """First signal: drain and end in order. Second: end at once. Neither is raised again: our children still need us."""

@@ -19,9 +19,11 @@ TITLES = {
     409: "Conflict",
     412: "Precondition failed",
     413: "Content too large",
+    414: "URI too long",
     415: "Unsupported media type",
     422: "Unprocessable content",
     428: "Precondition required",
+    431: "Request header fields too large",
     503: "Service unavailable",
 }
 
