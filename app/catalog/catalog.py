@@ -7,16 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import structlog
-from watchfiles import awatch
 
 from app.catalog.models import ModelSpec, load_models
 from app.errors import ConfigError
 from app.observability.metrics import Metrics
+from app.watching import changes
 
 log = structlog.get_logger()
-
-DEBOUNCE_MS = 50
-"""Editors write in several steps; longer would be felt by whoever waits for the change."""
 
 
 class Catalog:
@@ -53,10 +50,6 @@ class Catalog:
         return True
 
     async def watch(self) -> None:
-        """Reload whenever the file's folder tells of a change to it; runs until cancelled."""
-        # The folder, not the file: editors and config maps replace files, and a watch on the old inode would go blind.
-        async for _ in awatch(self._path.parent, debounce=DEBOUNCE_MS, step=10, recursive=False, watch_filter=self._is_ours):
+        """Reload on every change of the file, for ever."""
+        async for _ in changes([self._path]):
             self.reload()
-
-    def _is_ours(self, _: object, path: str) -> bool:
-        return Path(path).name in (self._path.name, "..data")

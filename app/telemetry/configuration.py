@@ -9,15 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
-from watchfiles import awatch
 
+from app import watching
 from app.catalog.models import ModelSpec, load_models
 from app.errors import ConfigError
 from app.observability.metrics import Metrics
 from app.settings import EngineSettings, Settings, load_settings
-
-DEBOUNCE_MS = 50
-"""Changes this close together are one: editors and config maps write several files for one save."""
 
 log = structlog.get_logger()
 
@@ -35,7 +32,10 @@ class Configuration:
 
 def load(file: Path, overrides: tuple[str, ...] = ()) -> Configuration:
     """The configuration in `file`, with `overrides` over it. Raises ConfigError: a model that an engine serves but models.yaml lacks is one, too."""
-    settings = load_settings(file, overrides)
+    return _with_models(load_settings(file, overrides), overrides)
+
+
+def _with_models(settings: Settings, overrides: tuple[str, ...]) -> Configuration:
     specs = load_models(Path(settings.models))
     for engine in settings.engines:
         for model in engine.models:
@@ -46,10 +46,10 @@ def load(file: Path, overrides: tuple[str, ...] = ()) -> Configuration:
 
 async def changes(file: Path, current: Configuration, metrics: Metrics) -> AsyncIterator[Configuration]:
     """Each new configuration that is good and differs from the one in force."""
-    folders = {file.parent.resolve(), Path(current.settings.models).parent.resolve()}
-    async for _ in awatch(*folders, recursive=False, debounce=DEBOUNCE_MS, step=DEBOUNCE_MS):
+    files = [file, Path(current.settings.models)]
+    async for _ in watching.changes(files):
         try:
-            new = await asyncio.to_thread(_reload, file, current)
+            new = await asyncio.to_thread(_reload, files, current)
         except ConfigError as error:
             metrics.config_loads.labels(file.name, "refused").inc()
             log.warning("config.refused", problem=error.message, hint=error.advice)
@@ -61,8 +61,10 @@ async def changes(file: Path, current: Configuration, metrics: Metrics) -> Async
             yield new
 
 
-def _reload(file: Path, current: Configuration) -> Configuration:
-    new = load(file, current.overrides)
+def _reload(files: list[Path], current: Configuration) -> Configuration:
+    settings = load_settings(files[0], current.overrides)
+    files[1] = Path(settings.models)  # also where it is refused: it may be written after the file that names it
+    new = _with_models(settings, current.overrides)
     if current.engines and not new.engines:
-        raise ConfigError(f"{file}: all engines are gone; taken for a write in progress, restart to run without any")
+        raise ConfigError(f"{files[0]}: all engines are gone; taken for a write in progress, restart to run without any")
     return new
