@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import socket
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import structlog
 from app.auth.keys import ROLES, Keys
 from app.errors import SluiceError
 from app.quota.registry import Registry
-from app.settings import read_yaml
+from app.settings import EngineSettings, read_yaml
 
 log = structlog.get_logger()
 
@@ -64,9 +65,10 @@ def _free_port(wanted: int, taken: set[int]) -> int:
     raise SluiceError(f"no free port from {wanted} to {wanted + 199} for a stand-in engine")
 
 
-def announce(url: str, var: Path, *, embedded: bool) -> None:
-    """Say on stdout that the service is ready, and how to try it."""
+def announce(url: str, var: Path, engines: Iterable[EngineSettings], *, embedded: bool) -> None:
+    """Say on stdout that the service is ready, where its stand-in engines listen, and how to try it."""
     lines = [f"Sluice decides on {url}"]
+    lines += [f"  stand-in engine {engine.name}: {engine.url} ({', '.join(engine.models)})" for engine in engines if engine.stand_in]
     if embedded:
         keys = var / DEV_KEYS
         key = f'$(python3 -c \'import json; print(json.load(open("{keys}"))["gateway"])\')'

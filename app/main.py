@@ -77,12 +77,16 @@ class Service:
     loader: Loader
     limiter: MemoryLimiter
     health: Health
+    background: Background
 
     async def drain(self) -> None:
-        """Stop admitting and answer open polls, so that connections can end."""
+        """Stop admitting: from now on every decision that would be is refused as `draining`."""
         self.health.draining = True
         await self.limiter.drain()
-        await self.loader.close()
+
+    async def close(self) -> None:
+        """Answer open polls, so that connections can end, and follow nobody any more, so that nobody who ends is missed."""
+        await asyncio.gather(self.background.stop(), self.loader.close())
 
 
 def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metrics) -> Service:
@@ -119,6 +123,7 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
             models=lambda: catalog.models,
             stale_ms=settings.telemetry.stale_ms,
             clock=clock,
+            metrics=metrics,
             token=around.telemetry_token,
         )
 
@@ -144,7 +149,7 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
     install_failures(cold)
     install_openapi(cold)
     hot = HotRoutes(once, Leases(limiter, settings.lease.ttl_ms))
-    return Service(Edge(cold, hot.match, keys, metrics), registry, keys, loader, limiter, health)
+    return Service(Edge(cold, hot.match, keys, metrics), registry, keys, loader, limiter, health, background)
 
 
 async def _expire_leases(limiter: MemoryLimiter) -> None:

@@ -1,7 +1,7 @@
 """One running replica: its children, the HTTP server, and an orderly end.
 
 Order matters: PostgreSQL before the schema, the schema before the first key, our socket before the OPA that loads its
-bundle from it. At the end connections are drained first, children last.
+bundle from it. At the end callers are told first, connections are drained then, and PostgreSQL goes last.
 """
 
 import asyncio
@@ -36,11 +36,13 @@ from app.postgres import EmbeddedPostgres, secrets_folder
 from app.processes import Kept, Launcher
 from app.settings import EMBEDDED, EngineSettings, Settings
 
+LINGER_S = 1.0
+"""How long every decision is answered `draining` before connections end: who rests between two calls hears it, too."""
 FEEDERS_STOP_S = 1.0
-DRAIN_S = 2
-CHILDREN_STOP_S = 3.0
-"""After SIGTERM: first the children that use our socket, then open requests, then all children. Each needs some
-milliseconds; where all of them hang, the whole still ends within 10 s, the least time of each further child included."""
+DRAIN_S = 1
+DATABASE_STOP_S = 3.0
+"""Then all children but the database, open requests, the database. Each needs some milliseconds; where all of them hang,
+the whole still ends within 10 s, the last transactions and the least time of each further child included."""
 KEEP_ALIVE_S = 75
 """Longer than gateways keep idle connections, so that it is never us who closes one that is about to be used."""
 POLICY_TIMEOUT_S = 10.0
@@ -72,8 +74,9 @@ async def serve_until_stopped(settings: Settings, file: Path, var: Path, overrid
         await _Server(service, children, clock).serve_on(listener)
     finally:
         listener.close()
-        await launcher.stop_all(CHILDREN_STOP_S)
+        await launcher.stop_all(DATABASE_STOP_S)
         lock.release()
+        log.info("stopped")
 
 
 async def _surroundings(settings: Settings, var: Path, launcher: Launcher) -> Surroundings:
@@ -133,10 +136,10 @@ class _Children:
         """Start what is ours to start, beside each other, and say that we are ready."""
         await asyncio.gather(self._opa(service), self._telemetry(), *(self._stand_in(e) for e in self.settings.engines if e.stand_in))
         await _all_well(service.health)
-        announce(self.own_url, self.var, embedded=self.settings.database.url == EMBEDDED)
+        announce(self.own_url, self.var, self.settings.engines, embedded=self.settings.database.url == EMBEDDED)
 
     async def stop(self) -> None:
-        """Stop them again, before our socket closes: an OPA that cannot reach us any more would only fill the log."""
+        """Stop them again, before our socket closes and the database ends: both would only be missed in the log."""
         await asyncio.gather(*(child.stop(FEEDERS_STOP_S) for child in self.started))
 
     async def _opa(self, service: Service) -> None:
@@ -155,14 +158,15 @@ class _Children:
 
     async def _telemetry(self) -> None:
         if self.settings.telemetry.url == EMBEDDED:
-            options = [part for override in self.overrides for part in ("--set", override)]
+            overrides = (*self.overrides, "log_format=json")  # its lines become ours, in our format
+            options = [part for override in overrides for part in ("--set", override)]
             arguments = _sluice("telemetry", "--config", self.file, "--listen", self.around.telemetry, *options)
             self.started.append(await self.launcher.keep("telemetry", arguments))
 
     async def _stand_in(self, engine: EngineSettings) -> None:
         port = urlsplit(engine.url).port or 80
         models = [part for model in engine.models for part in ("--model", model)]
-        await self.launcher.keep(engine.name, _sluice("engine", "--port", port, *models))
+        self.started.append(await self.launcher.keep(engine.name, _sluice("engine", "--port", port, *models)))
 
 
 async def _first_policy(service: Service) -> None:
@@ -257,7 +261,8 @@ class _Server(uvicorn.Server):
 
     async def _drain_and_stop(self) -> None:
         await self._service.drain()
-        await self._children.stop()
+        await asyncio.sleep(LINGER_S)
+        await asyncio.gather(self._service.close(), self._children.stop())
 
     def _drained(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

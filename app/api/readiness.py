@@ -34,6 +34,7 @@ class Parts:
             "policy_engine": self.policy_engine,
             "database": self.database,
             "telemetry": self.telemetry,
+            "engines": self.engines,
             "models": self.models,
             "background": self.beside,
         }
@@ -66,6 +67,15 @@ class Parts:
         if not view.models or blind:
             return False, f"no live node for {', '.join(blind) or 'any model'}: half of its requests are shed"
         return True, f"generation {view.generation}"
+
+    async def engines(self) -> tuple[bool, str]:
+        """Whether the newest engines of the settings file are polled."""
+        view = self.rooms.readings.view
+        problem = view.loads.problem
+        return (
+            problem is None,
+            f"the last good ones stay: {problem}" if problem else f"{len({state.node for state in view.nodes})} configured",
+        )
 
     async def models(self) -> tuple[bool, str]:
         """Whether the newest models file is in force."""

@@ -44,7 +44,7 @@ def configure_logs(level: str = "info", fmt: str = "auto", process: str = "serve
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.MaybeTimeStamper(fmt="iso", utc=True),  # a child's line has its own
         _hide_secrets,
         structlog.processors.format_exc_info,
     ]

@@ -189,7 +189,8 @@ class Loader:
     def _refuse(self, revision: str | None, problem: str) -> None:
         self._refused_now, self._problem = revision, problem
         self._metrics.policy_loads.labels("refused").inc()
-        log.error("policy_refused", revision=revision, problem=problem, in_force=self._policy.revision)
+        known = {"revision": revision, "in_force": self._policy.revision}
+        log.error("policy_refused", problem=problem, **{name: value for name, value in known.items() if value is not None})
 
     def _wake(self) -> None:
         self._changed.set()

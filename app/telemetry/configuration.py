@@ -15,6 +15,7 @@ from app.catalog.models import ModelSpec, load_models
 from app.errors import ConfigError
 from app.observability.metrics import Metrics
 from app.settings import EngineSettings, Settings, load_settings
+from app.telemetry.snapshot import Loads
 
 log = structlog.get_logger()
 
@@ -44,8 +45,9 @@ def _with_models(settings: Settings, overrides: tuple[str, ...]) -> Configuratio
     return Configuration(tuple(settings.engines), specs, settings, overrides)
 
 
-async def changes(file: Path, current: Configuration, metrics: Metrics) -> AsyncIterator[Configuration]:
-    """Each new configuration that is good and differs from the one in force."""
+async def changes(file: Path, current: Configuration, metrics: Metrics) -> AsyncIterator[tuple[Configuration, Loads]]:
+    """The configuration in force and what became of the changes so far, after each that changes either."""
+    loads = Loads()
     files = [file, Path(current.settings.models)]
     async for _ in watching.changes(files):
         try:
@@ -53,12 +55,14 @@ async def changes(file: Path, current: Configuration, metrics: Metrics) -> Async
         except ConfigError as error:
             metrics.config_loads.labels(file.name, "refused").inc()
             log.warning("config.refused", problem=error.message, hint=error.advice)
-            continue
-        if (new.engines, new.specs) != (current.engines, current.specs):
+            loads = Loads(loads.ok, loads.refused + 1, error.message)
+        else:
+            if (new.engines, new.specs) == (current.engines, current.specs) and loads.problem is None:
+                continue
             metrics.config_loads.labels(file.name, "ok").inc()
             log.info("config.changed", engines=[engine.name for engine in new.engines])
-            current = new
-            yield new
+            current, loads = new, Loads(loads.ok + 1, loads.refused)
+        yield current, loads
 
 
 def _reload(files: list[Path], current: Configuration) -> Configuration:

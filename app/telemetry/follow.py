@@ -13,7 +13,9 @@ import structlog
 from app.catalog.models import ModelSpec
 from app.clock import Clock
 from app.errors import DependencyDown
-from app.telemetry.snapshot import Snapshot
+from app.observability.metrics import Metrics
+from app.telemetry.snapshot import Loads, Snapshot
+from app.telemetry.trouble import Trouble
 from app.telemetry.view import View, aged, build_view, next_expiry_ms
 from app.telemetry.wire import decode
 
@@ -35,11 +37,13 @@ log = structlog.get_logger()
 class Follower:
     """Turns snapshots and the passing of time into views. No I/O."""
 
-    def __init__(self, on_view: OnView, *, models: Models, stale_ms: float, clock: Clock) -> None:
+    def __init__(self, on_view: OnView, *, models: Models, stale_ms: float, clock: Clock, metrics: Metrics) -> None:
         self._on_view = on_view
         self._models = models
         self._stale_ms = stale_ms
         self._clock = clock
+        self._metrics = metrics
+        self._loads: Loads | None = None
         self._snapshot = Snapshot(generation=0)
         self._received_ms = clock.monotonic_ms()
         self._expires_ms = math.inf
@@ -53,6 +57,7 @@ class Follower:
 
     def receive(self, snapshot: Snapshot) -> None:
         """Take a snapshot whose ages are true now, and publish its view."""
+        self._count(snapshot.loads)
         self._snapshot = snapshot
         self._received_ms = self._clock.monotonic_ms()
         self._publish()
@@ -61,6 +66,13 @@ class Follower:
         """Publish a view where a node became stale, or the models changed, since the last one."""
         if self._clock.monotonic_ms() >= self._expires_ms or self._models() != self._specs:
             self._publish()
+
+    def _count(self, loads: Loads) -> None:
+        """Count what the process counted since its last answer, or since its start where it began anew."""
+        before, self._loads = self._loads or loads, loads
+        for result in ("ok", "refused"):
+            grown, whole = getattr(loads, result) - getattr(before, result), getattr(loads, result)
+            self._metrics.config_loads.labels("engines", result).inc(whole if grown < 0 else grown)
 
     def _publish(self) -> None:
         now_ms = self._clock.monotonic_ms()
@@ -71,14 +83,16 @@ class Follower:
         self._on_view(self.view)
 
 
-async def follow(target: str, on_view: OnView, *, models: Models, stale_ms: float, clock: Clock, token: str | None = None) -> None:
+async def follow(
+    target: str, on_view: OnView, *, models: Models, stale_ms: float, clock: Clock, metrics: Metrics, token: str | None = None
+) -> None:
     """Follow the telemetry process at `target` (unix:/path or http://host:port) until cancelled.
 
     `on_view` is called with every answer and whenever a node becomes stale; equal generations have equal content.
     """
-    follower = Follower(on_view, models=models, stale_ms=stale_ms, clock=clock)
+    follower = Follower(on_view, models=models, stale_ms=stale_ms, clock=clock, metrics=metrics)
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(_poll(target, follower, token))
+        tasks.create_task(_poll(target, follower, token, clock))
         tasks.create_task(_watch_time(follower))
 
 
@@ -88,23 +102,22 @@ async def _watch_time(follower: Follower) -> None:
         await asyncio.sleep(TICK_MS / 1000)
 
 
-async def _poll(target: str, follower: Follower, token: str | None) -> None:
+async def _poll(target: str, follower: Follower, token: str | None, clock: Clock) -> None:
     headers = {"authorization": f"Bearer {token}"} if token else {}
     unix = target.removeprefix("unix:") if target.startswith("unix:") else None
     connector = aiohttp.UnixConnector(unix) if unix else aiohttp.TCPConnector()
     timeout = aiohttp.ClientTimeout(total=(WAIT_MS + ANSWER_MS) / 1000)
-    answering = True
+    trouble = Trouble(clock)
     async with aiohttp.ClientSession(
         "http://telemetry" if unix else target, connector=connector, timeout=timeout, headers=headers
     ) as session:
         while True:
             try:
                 follower.receive(await _ask(session, follower.generation))
-                answering = True
+                trouble.heard()
             except (aiohttp.ClientError, TimeoutError, DependencyDown) as error:
-                if answering:
+                if trouble.unheard("silent"):
                     log.warning("telemetry.silent", target=target, problem=str(error) or type(error).__name__)
-                answering = False
                 await asyncio.sleep(RETRY_MS / 1000)
 
 

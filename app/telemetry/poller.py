@@ -18,7 +18,8 @@ from app.observability.metrics import Metrics
 from app.settings import EngineSettings
 from app.telemetry.exposition import PageBroken
 from app.telemetry.scrape import ScrapeFailed, fetch
-from app.telemetry.snapshot import Node, Reading, Snapshot
+from app.telemetry.snapshot import Loads, Node, Reading, Snapshot
+from app.telemetry.trouble import Trouble
 from app.telemetry.view import SIGNAL_FIELDS, missing_signal
 from app.telemetry.vllm import VllmPages
 
@@ -47,6 +48,7 @@ class Board:
         self._clock = clock
         self._nodes: dict[str, Node] = {}
         self._taken_ms: dict[str, float] = {}
+        self._loads = Loads()
         self._changed = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self.generation = 1
@@ -55,7 +57,8 @@ class Board:
         """All nodes with their ages now."""
         now_ms = self._clock.monotonic_ms()
         ages = {name: now_ms - taken_ms for name, taken_ms in self._taken_ms.items()}
-        return Snapshot(self.generation, tuple(replace(node, age_ms=ages.get(name)) for name, node in sorted(self._nodes.items())))
+        nodes = tuple(replace(node, age_ms=ages.get(name)) for name, node in sorted(self._nodes.items()))
+        return Snapshot(self.generation, nodes, self._loads)
 
     def put(self, node: Node, taken_ms: float | None) -> None:
         """Take what a scrape said; `taken_ms` None: nothing new was read, so the age goes on growing."""
@@ -64,6 +67,11 @@ class Board:
         if self._nodes.get(node.name) != node:
             self._nodes[node.name] = node
             self._publish_soon()
+
+    def report(self, loads: Loads) -> None:
+        """Tell what became of the configuration files."""
+        self._loads = loads
+        self._publish_soon()
 
     def node(self, name: str) -> Node:
         """What is known of the node."""
@@ -119,6 +127,7 @@ class Poller:
         self._timeout_ms = scrape_timeout_ms
         self._engines: dict[str, EngineSettings] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._troubles: dict[str, Trouble] = {}
         self._specs: Mapping[str, ModelSpec] = {}
 
     async def stop(self) -> None:
@@ -133,12 +142,14 @@ class Poller:
         self._specs = specs
         for name in [name for name, engine in self._engines.items() if wanted.get(name) != engine]:
             self._tasks.pop(name).cancel()
+            del self._troubles[name]
             if name not in wanted:
                 self.board.remove(name)
                 self._forget_metrics(self._engines[name])
         for name, engine in wanted.items():
             if name not in self._tasks:
                 self.board.put(Node(name, models=tuple(engine.models)), None)
+                self._troubles[name] = Trouble(self._clock)
                 self._tasks[name] = asyncio.create_task(self._poll(engine), name=f"poll {name}")
         self._engines = wanted
 
@@ -168,7 +179,7 @@ class Poller:
 
     def _bad(self, engine: EngineSettings, problem: str, detail: str) -> None:
         node = self.board.node(engine.name)
-        if node.problem != problem:
+        if self._troubles[engine.name].unheard(problem):
             log.warning("scrape.failed", node=engine.name, problem=problem, detail=detail)
         self.board.put(replace(node, problem=problem), None)
         self._metrics.scrapes.labels(engine.name, problem).inc()
@@ -177,7 +188,7 @@ class Poller:
     def _good(self, engine: EngineSettings, readings: Mapping[str, Reading], started_ms: float) -> None:
         missing = [(model, self._missing(model, readings)) for model in engine.models]
         problem = next((f"missing:{signal}" for _, signal in missing if signal), None)
-        if problem and self.board.node(engine.name).problem != problem:
+        if self._troubles[engine.name].heard(problem):
             log.warning("scrape.missing", node=engine.name, problem=problem, models=engine.models, told=sorted(readings))
         # The age counts from the moment of asking: the engine may have written its page at any time since.
         self.board.put(Node(engine.name, tuple(engine.models), dict(readings), problem=problem), started_ms)

@@ -84,8 +84,9 @@ def run(file: Path, configuration: Configuration, listen: str, *, clock: Clock, 
 
 
 async def _follow_file(file: Path, configuration: Configuration, poller: Poller, metrics: Metrics) -> None:
-    async for new in changes(file, configuration, metrics):
+    async for new, loads in changes(file, configuration, metrics):
         poller.configure(new.engines, new.specs)
+        poller.board.report(loads)
 
 
 def _bind(listen: str) -> socket.socket:

@@ -39,8 +39,19 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
+class Loads:
+    """What became of changes of the configuration files since the telemetry process started."""
+
+    ok: int = 0
+    refused: int = 0
+    problem: str | None = None
+    """Why the newest files are not in force; None: they are."""
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """All nodes at one moment. `generation` grows by one with each change of content."""
 
     generation: int
     nodes: tuple[Node, ...] = ()
+    loads: Loads = field(default_factory=Loads)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.catalog.models import ModelSpec, Signal
-from app.telemetry.snapshot import Node, Reading, Snapshot
+from app.telemetry.snapshot import Loads, Node, Reading, Snapshot
 
 RATIO_DIGITS = 3
 """Ratios are rounded to 0.001, so that noise below what any watermark names does not make a new question."""
@@ -60,6 +60,8 @@ class View:
     nodes: tuple[NodeState, ...] = ()
     taken_ms: float = 0.0
     """The reader's monotonic clock when the ages were true."""
+    loads: Loads = field(default_factory=Loads)
+    """What became of changes of the engines' configuration."""
 
 
 def build_view(
@@ -73,7 +75,7 @@ def build_view(
         by_model[state.model].append(state)
     views = {model: _model_view(own, before.models.get(model)) for model, own in by_model.items()}
     changed = (views, states) != (before.models, before.nodes)
-    return View(before.generation + changed, views, states, taken_ms)
+    return View(before.generation + changed, views, states, taken_ms, snapshot.loads)
 
 
 def next_expiry_ms(snapshot: Snapshot, stale_ms: float) -> float:

@@ -37,7 +37,9 @@ async def stand_in(**options):
 @contextlib.asynccontextmanager
 async def following(target, token=None, models=MODELS):
     views = []
-    task = asyncio.create_task(follow(target, views.append, models=lambda: models, stale_ms=1000, clock=SystemClock(), token=token))
+    task = asyncio.create_task(
+        follow(target, views.append, models=lambda: models, stale_ms=1000, clock=SystemClock(), metrics=Metrics(), token=token)
+    )
     yield views
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

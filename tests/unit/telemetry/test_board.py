@@ -4,7 +4,7 @@ import asyncio
 
 from app.clock import ManualClock
 from app.telemetry.poller import Board
-from app.telemetry.snapshot import Node, Reading
+from app.telemetry.snapshot import Loads, Node, Reading
 
 
 def node(kv=0.5, problem=None):
@@ -72,3 +72,11 @@ async def test_a_removed_node_is_gone():
     board.remove("a")
 
     assert (await board.beyond(2, wait_ms=5000)).nodes == ()
+
+
+async def test_a_refused_file_is_told_at_once():
+    """What became of the configuration files wakes whoever waits, as a new page does."""
+    board = Board(ManualClock())
+    board.report(Loads(refused=1, problem="kind"))
+
+    assert (await board.beyond(1, wait_ms=5000)).loads == Loads(refused=1, problem="kind")

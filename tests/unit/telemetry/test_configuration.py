@@ -26,9 +26,8 @@ async def following(file):
     metrics, configuration, seen = Metrics(), load(file), []
 
     async def collect():
-        async for new in changes(file, configuration, metrics):
-            names = [engine.name for engine in new.engines]
-            seen.append(names)
+        async for new, loads in changes(file, configuration, metrics):
+            seen.append(([engine.name for engine in new.engines], loads))
 
     def refused():
         return metrics.registry.get_sample_value("sluice_config_loads_total", {"file": "sluice.yaml", "result": "refused"}) or 0
@@ -37,6 +36,10 @@ async def following(file):
     yield seen, refused
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+def names(seen):
+    return [engines for engines, _ in seen]
 
 
 def test_engines_and_models_of_a_file(tmp_path):
@@ -56,11 +59,11 @@ async def test_a_changed_file_is_followed(tmp_path):
     """A new engine in the file is told without a restart; so is a file that is replaced by renaming another over it."""
     file = write(tmp_path, "a")
     async with following(file) as (seen, _):
-        await eventually(lambda: write(tmp_path, "a", "b") and ["a", "b"] in seen)
+        await eventually(lambda: write(tmp_path, "a", "b") and ["a", "b"] in names(seen))
         other = tmp_path / "other"
         other.mkdir()
         write(other, "c").replace(file)
-        await eventually(lambda: ["c"] in seen)
+        await eventually(lambda: ["c"] in names(seen))
 
 
 async def test_a_bad_file_keeps_the_last_good_one(tmp_path):
@@ -75,6 +78,19 @@ async def test_a_bad_file_keeps_the_last_good_one(tmp_path):
         ):
             before = refused()
             await eventually(lambda spoil=spoil, before=before: (spoil(), refused() > before)[1])
-        assert seen == []
+        assert [engines for engines, loads in seen if engines != ["a"] or loads.problem is None or loads.ok] == []
+        assert seen[-1][1].refused == refused() >= 4
         write(tmp_path, "b")
-        await eventually(lambda: ["b"] in seen)
+        await eventually(lambda: ["b"] in names(seen))
+        assert (seen[-1][1].ok, seen[-1][1].problem) == (1, None)
+
+
+async def test_the_file_of_before_ends_the_problem(tmp_path):
+    """A bad edit that is taken back leaves the engines as they were, and says that all is well again."""
+    file = write(tmp_path, "a")
+    good = file.read_text()
+    async with following(file) as (seen, _):
+        await eventually(lambda: (file.write_text("engines: 1"), seen and "engines" in seen[-1][1].problem)[1])
+        file.write_text(good)
+        await eventually(lambda: seen[-1][1].problem is None)
+        assert seen[-1][0] == ["a"]

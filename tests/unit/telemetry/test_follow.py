@@ -1,8 +1,9 @@
 """The follower: ages grow with the clock, silence makes nodes stale, and models may change underneath."""
 
 from app.clock import ManualClock
+from app.observability.metrics import Metrics
 from app.telemetry.follow import Follower
-from app.telemetry.snapshot import Node, Reading, Snapshot
+from app.telemetry.snapshot import Loads, Node, Reading, Snapshot
 from tests.unit.telemetry.pages import SPEC
 
 
@@ -11,10 +12,15 @@ class Setting:
         self.clock = ManualClock()
         self.models = {"m": SPEC} if models is None else models
         self.views = []
-        self.follower = Follower(self.views.append, models=lambda: self.models, stale_ms=1000, clock=self.clock)
+        self.metrics = Metrics()
+        self.follower = Follower(self.views.append, models=lambda: self.models, stale_ms=1000, clock=self.clock, metrics=self.metrics)
 
-    def receive(self, generation=1, *, age_ms=0.0, kv=0.5):
-        self.follower.receive(Snapshot(generation, (Node("a", ("m",), {"m": Reading(kv, 1)}, age_ms),)))
+    def receive(self, generation=1, *, age_ms=0.0, kv=0.5, loads=None):
+        self.follower.receive(Snapshot(generation, (Node("a", ("m",), {"m": Reading(kv, 1)}, age_ms),), loads or Loads()))
+
+    def counted(self):
+        read = self.metrics.registry.get_sample_value
+        return [read("sluice_config_loads_total", {"file": "engines", "result": result}) for result in ("ok", "refused")]
 
     @property
     def live(self):
@@ -97,3 +103,27 @@ def test_before_the_first_answer_nothing_is_live():
     one.follower.tick()
 
     assert one.views[-1].models["m"].readings == {"live": 0, "known": 0}
+
+
+def test_what_became_of_the_engines_file_is_told_and_counted():
+    """Loads are counted as the process counts them, from its first answer on, a restart of it included; views tell the problem."""
+    one = Setting()
+    one.receive(loads=Loads(ok=7, refused=2))
+    assert one.counted() == [0, 0]
+
+    one.receive(2, loads=Loads(ok=7, refused=4, problem="kind"))
+    assert (one.counted(), one.views[-1].loads.problem) == ([0, 2], "kind")
+    one.receive(3, loads=Loads(ok=8, refused=4))
+    one.receive(4, loads=Loads(ok=8, refused=4))
+    assert (one.counted(), one.views[-1].loads.problem) == ([1, 2], None)
+    one.receive(1, loads=Loads(ok=1, refused=1, problem="kind"))
+    assert one.counted() == [2, 3]
+
+
+def test_a_refused_file_is_no_news_to_decisions():
+    """Only what the engines say makes a new generation, which is what questions are asked anew for."""
+    one = Setting()
+    one.receive()
+    one.receive(2, loads=Loads(refused=1, problem="kind"))
+
+    assert [view.generation for view in one.views] == [1, 1]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import DependencyDown
-from app.telemetry.snapshot import Node, Reading, Snapshot
+from app.telemetry.snapshot import Loads, Node, Reading, Snapshot
 from app.telemetry.wire import decode, encode
 
 READINGS = st.builds(
@@ -29,7 +29,10 @@ NODES = st.builds(
 )
 
 
-@given(st.builds(Snapshot, generation=st.integers(0, 2**53), nodes=st.lists(NODES, max_size=3).map(tuple)))
+LOADS = st.builds(Loads, ok=st.integers(0, 2**53), refused=st.integers(0, 2**53), problem=st.none() | NAMES)
+
+
+@given(st.builds(Snapshot, generation=st.integers(0, 2**53), nodes=st.lists(NODES, max_size=3).map(tuple), loads=LOADS))
 def test_round_trip(snapshot):
     """Every snapshot comes back equal, unknown values as unknown."""
     assert decode(encode(snapshot)) == snapshot

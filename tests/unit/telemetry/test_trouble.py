@@ -1,0 +1,42 @@
+"""Trouble is told once for each kind; who may be starting is given time."""
+
+import pytest
+
+from app.clock import ManualClock
+from app.telemetry.trouble import FIRST_CONTACT_MS, Trouble
+
+
+@pytest.fixture
+def clock():
+    return ManualClock()
+
+
+@pytest.fixture
+def trouble(clock):
+    return Trouble(clock)
+
+
+def test_a_start_is_waited_for(clock, trouble):
+    """Silence before the first contact is no news for five seconds, and then it is, once."""
+    assert [trouble.unheard("connect") for _ in range(3)] == [False, False, False]
+    clock.advance(FIRST_CONTACT_MS - 1)
+    assert not trouble.unheard("connect")
+    clock.advance(1)
+
+    assert [trouble.unheard("connect") for _ in range(3)] == [True, False, False]
+
+
+def test_silence_after_contact_is_news_at_once(trouble):
+    """Who has answered and falls silent is told of; each other kind of trouble is told as well, and again after it was over."""
+    assert not trouble.heard()
+
+    assert [trouble.unheard(why) for why in ("connect", "connect", "timeout", "timeout")] == [True, False, True, False]
+    assert not trouble.heard()
+    assert trouble.unheard("timeout")
+
+
+def test_a_wrong_answer_is_contact(trouble):
+    """An answer that lacks something is news from the first one on, and ends the wait for a start."""
+    assert [trouble.heard("missing:kv") for _ in range(2)] == [True, False]
+    assert trouble.unheard("connect")
+    assert trouble.heard("missing:kv")
