@@ -124,4 +124,4 @@ class PolicyRefused(SluiceError):
     code = "policy_refused"
     status = 422
     exit_code = 5
-    hint = "Run `sluice policy check` and correct the named file and line."
+    hint = "Correct the named file and line; docs/how-to/write-a-rule.md says what is refused, and why."

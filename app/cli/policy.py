@@ -13,19 +13,21 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Rules: check, test, evaluate, begin.", no_args_is_help=True)
 
 Folder = Annotated[Path | None, typer.Argument(help="policy folder; without it policy.path of the settings")]
-Config = Annotated[Path | None, typer.Option(help="settings file")]
+FolderOption = Annotated[Path | None, typer.Option(help="policy folder; without it policy.path of the settings")]
+Var = Annotated[Path, typer.Option("--var", help="the folder that serve was given")]
+Config = Annotated[Path | None, typer.Option(help="settings file; without it sluice.yaml in --var")]
 Output = Annotated[Literal["table", "json"], typer.Option(help="for people or for programs")]
 
 
 @app.command()
-def check(path: Folder = None, *, config: Config = None, output: Output = "table") -> None:
+def check(path: Folder = None, *, var: Var = Path("var"), config: Config = None, output: Output = "table") -> None:
     """Check a policy folder as serve does before it loads it, and warn of what is allowed but costly or risky."""
     import asyncio
 
     from app.policy.advice import advise
     from app.policy.check import compile_policy
 
-    folder, binary, shadow = _where(path, config)
+    folder, binary, shadow = _where(path, config, var, output)
 
     async def run() -> tuple[str, tuple[Any, ...], list[str]]:
         compiled = await compile_policy(folder, binary, shadow)
@@ -34,7 +36,7 @@ def check(path: Folder = None, *, config: Config = None, output: Output = "table
     revision, groups, warnings = asyncio.run(run())
     if output == "json":
         rules = {group.name: [rule.name for rule in group.rules] for group in groups}
-        return _print_json({"revision": revision, "groups": rules, "warnings": warnings})
+        return _print_json({"folder": str(folder), "revision": revision, "groups": rules, "warnings": warnings})
     for group in groups:
         print(f"{'shadow ' if group.shadow else ''}{', '.join(rule.name for rule in group.rules)}: reads {', '.join(group.reads)}")
     for warning in warnings:
@@ -47,18 +49,19 @@ def check(path: Folder = None, *, config: Config = None, output: Output = "table
 def run_tests_beside(
     path: Folder = None,
     *,
+    var: Var = Path("var"),
     config: Config = None,
     threshold: Annotated[float, typer.Option(help="per cent of the rules' lines that tests must reach")] = 0.0,
 ) -> None:
     """Run the tests beside the rules and say which lines none of them reaches."""
     import asyncio
 
-    from app.policy.coverage import run_tests
+    from app.policy.coverage import run_tests, show_command
 
-    folder, binary, _ = _where(path, config)
+    folder, binary, _ = _where(path, config, var)
     ran = asyncio.run(run_tests(folder, binary))
     if ran.failed:
-        raise PolicyRefused("\n".join(f"{each} failed" for each in ran.failed), hint="Run `opa test -v` on the folder to see why.")
+        raise PolicyRefused("\n".join(f"{each} failed" for each in ran.failed), hint=show_command(folder, binary))
     for place in ran.uncovered:
         print(f"not reached: {place}")
     print(f"{ran.passed} passed, {ran.covered_percent:.1f} % of the rules' lines reached")
@@ -68,33 +71,28 @@ def run_tests_beside(
 
 @app.command("eval")
 def eval_(
-    request: Annotated[Path, typer.Argument(help="JSON file with a question: tenant, model, readings, subject, request, time")],
+    question: Annotated[Path, typer.Argument(help="JSON file with a question: tenant, model, readings, subject, request, time")],
     *,
-    path: Annotated[Path | None, typer.Option(help="policy folder; without it policy.path of the settings")] = None,
+    path: FolderOption = None,
     readings: Annotated[Path | None, typer.Option(help="JSON file with readings, in place of those in the question")] = None,
+    var: Var = Path("var"),
     config: Config = None,
     output: Output = "table",
 ) -> None:
     """Show what each rule contributes to one question, and the terms they combine to."""
     import asyncio
 
-    from app.policy.trial import try_question
+    from app.policy.trial import lines, try_question
 
-    folder, binary, shadow = _where(path, config)
-    question = _read_object(request)
+    folder, binary, shadow = _where(path, config, var, output)
+    asked = _read_object(question)
     if readings is not None:
-        question["readings"] = _read_object(readings)
-    trial = asyncio.run(try_question(folder, binary, shadow, question))
+        asked["readings"] = _read_object(readings)
+    trial = asyncio.run(try_question(folder, binary, shadow, asked))
     if output == "json":
-        return _print_json(trial)
-    for rule, outputs in trial["rules"].items():
-        print(f"{rule}{' (shadow)' if rule in trial['shadow'] else ''}")
-        for name, elements in outputs.items():
-            for element in elements:
-                print(f"  {name}: {element}")
-    print("terms")
-    for name, value in trial["terms"].items():
-        print(f"  {name}: {value}")
+        return _print_json({"folder": str(folder), **trial})
+    for line in lines(trial):
+        print(line)
     return None
 
 
@@ -103,27 +101,30 @@ def new(
     name: Annotated[str, typer.Argument(help="name of the rule: small letters, digits and _")],
     *,
     reads: Annotated[list[str] | None, typer.Option(help="a section that it reads; may be repeated")] = None,
-    path: Annotated[Path | None, typer.Option(help="policy folder; without it policy.path of the settings")] = None,
+    path: FolderOption = None,
+    var: Var = Path("var"),
     config: Config = None,
 ) -> None:
-    """Begin a rule: its folder with METADATA, a rule that compiles and a test that passes."""
+    """Begin a rule: its folder with METADATA, a rule that compiles and a test that passes. It begins in shadow."""
     from app.policy.scaffold import write_rule
 
-    for written in write_rule(_folder(path, config), name, reads or ["request"]):
+    for written in write_rule(_folder(path, _settings(config, var)), name, reads or ["request"]):
         print(written)
+    print("in shadow: only recorded until `shadow: true` is removed from its METADATA")
 
 
 @app.command()
 def schemas(
     *,
     write: Annotated[bool, typer.Option("--write", help="write the files; without it only compare them")] = False,
-    path: Annotated[Path | None, typer.Option(help="policy folder; without it policy.path of the settings")] = None,
+    path: FolderOption = None,
+    var: Var = Path("var"),
     config: Config = None,
 ) -> None:
     """Generate schemas/*.json, what rules may read, from the Python side; without --write say whether they are current."""
     from app.policy.schema import drifted, write_schemas
 
-    folder = _folder(path, config) / "schemas"
+    folder = _folder(path, _settings(config, var)) / "schemas"
     if write:
         write_schemas(folder)
     old = drifted(folder)
@@ -132,22 +133,25 @@ def schemas(
     print(f"{folder} is current")
 
 
-def _settings(config: Path | None) -> "Settings":
-    from app.settings import load_settings
+def _settings(config: Path | None, var: Path) -> "Settings":
+    from app.settings import load_settings, settings_file
 
-    return load_settings(config)
-
-
-def _folder(path: Path | None, config: Path | None) -> Path:
-    return path or Path(_settings(config).policy.path)
+    return load_settings(settings_file(config, var))
 
 
-def _where(path: Path | None, config: Path | None) -> tuple[Path, Path, frozenset[str]]:
-    """Policy folder, opa program, and rules that the settings put in shadow."""
+def _folder(path: Path | None, settings: "Settings") -> Path:
+    return (path or Path(settings.policy.path)).absolute()
+
+
+def _where(path: Path | None, config: Path | None, var: Path, output: str = "table") -> tuple[Path, Path, frozenset[str]]:
+    """Policy folder, which people are told, opa program, and rules that the settings put in shadow."""
     from app.policy.program import find_opa
 
-    settings = _settings(config)
-    return _folder(path, config), find_opa(settings.opa.binary), frozenset(settings.policy.shadow)
+    settings = _settings(config, var)
+    folder = _folder(path, settings)
+    if output == "table":
+        print(f"folder: {folder}")
+    return folder, find_opa(settings.opa.binary), frozenset(settings.policy.shadow)
 
 
 def _read_object(path: Path) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import orjson
 
 from app.policy.bundle import ENTRY_FILE, Compiled, Group, archive, group_rules, modules_of
+from app.policy.coverage import show_command
 from app.policy.examples import EXAMPLES
 from app.policy.folder import Files, Problems, Rule, check_lib, read_files, read_rule
 from app.policy.offline import Workspace, applies, evaluate, note, workspace
@@ -57,7 +58,7 @@ async def compile_policy(folder: Path, binary: Path, shadow: frozenset[str] = fr
             shapes.look_at_text(rule, trees[rule.file])
         await _all(
             _check_groups(work, groups, files, seen, problems),
-            _run_tests(work, files, problems),
+            _run_tests(work, files, problems, show_command(folder, binary)),
             _ask_examples(work, modules, groups, shapes, problems),
             _watch_tests(work, files, rules, trees, shapes),
         )
@@ -117,11 +118,11 @@ async def _check_group(work: Workspace, group: Group, files: Files, problems: Pr
     names = [rule.file for rule in group.rules]
     ran = await work.run("check", "--strict", "--format=json", work.capabilities, f"--schema={schema}", *names, *files.lib)
     if ran.exit_code:
-        note(ran.json().get("errors", ()), problems, otherwise=names[0], removed=work.removed)
+        note(ran.json().get("errors", ()), problems, otherwise=names[0], removed=work.removed, reads=group.reads)
     return not ran.exit_code
 
 
-async def _run_tests(work: Workspace, files: Files, problems: Problems) -> None:
+async def _run_tests(work: Workspace, files: Files, problems: Problems, show: str) -> None:
     if not files.tests:
         return
     ran = await work.run("test", "--format=json", f"--timeout={_TEST_TIMEOUT}", work.capabilities, *files.all())
@@ -129,6 +130,7 @@ async def _run_tests(work: Workspace, files: Files, problems: Problems) -> None:
         return
     results = ran.json() if ran.stdout.strip() else []
     failed = [result for result in results if result.get("fail") or result.get("error")]
+    problems.hint = show
     for result in failed:
         place = result.get("location") or {}
         problems.add(str(place.get("file")), place.get("row"), f"{result['name']} failed")

@@ -1,5 +1,6 @@
 """Running a folder's own tests, and how many of its rules' lines they reach."""
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,9 +37,17 @@ async def run_tests(folder: Path, binary: Path) -> Tested:
         failed=tuple(f"{result['location']['file']}:{result['location']['row']}: {result['name']}" for result in failed),
         covered_percent=100 * covered / (covered + missed) if covered + missed else 0.0,
         uncovered=tuple(
-            f"{name}:{span['start']['row']}" for name, lines in sorted(coverage.items()) for span in lines.get("not_covered", ())
+            dict.fromkeys(
+                f"{name}:{span['start']['row']}" for name, lines in sorted(coverage.items()) for span in lines.get("not_covered", ())
+            )
         ),
     )
+
+
+def show_command(folder: Path, binary: Path) -> str:
+    """What to do about a failed test: the command that shows what it and its rule said."""
+    parts = [str(part) for part in (folder.absolute() / "rules", folder.absolute() / "lib") if part.is_dir()]
+    return f"To see why: {shlex.join([str(binary), 'test', '--var-values', *parts])}"
 
 
 async def _results(work: Workspace, names: list[str]) -> list[dict[str, Any]]:

@@ -58,6 +58,8 @@ class Problems:
 
     def __init__(self) -> None:
         self._lines: list[str] = []
+        self.hint: str | None = None
+        """What to do, where that is more than to correct the named lines."""
 
     def add(self, file: str, line: int | None, problem: str) -> None:
         """Note one problem at its place."""
@@ -68,7 +70,7 @@ class Problems:
     def refuse(self) -> None:
         """Raise PolicyRefused with all problems, where there are any."""
         if self._lines:
-            raise PolicyRefused("\n".join(self._lines))
+            raise PolicyRefused("\n".join(self._lines), hint=self.hint)
 
 
 def read_files(folder: Path) -> Files:
@@ -88,9 +90,17 @@ def read_files(folder: Path) -> Files:
         kind = tests if path.name.endswith("_test.rego") else rules if name.parts[0] == "rules" else lib
         kind[str(name)] = _text(path, str(name), problems)
     if not rules:
-        problems.add(str(folder), None, "holds no rules; an empty folder is taken for a write in progress, not for a wish")
+        problems.add(str(folder), None, _why_none(folder))
     problems.refuse()
     return Files(rules, lib, tests)
+
+
+def _why_none(folder: Path) -> str:
+    if not folder.is_dir():
+        return "no such folder; name the one that holds rules/"
+    if not (folder / "rules").is_dir():
+        return "holds no rules/; name the folder that does"
+    return "rules/ holds no rule; an empty folder is taken for a write in progress, not for a wish"
 
 
 def _misplaced(name: Path) -> str | None:

@@ -12,8 +12,11 @@ import orjson
 from app.policy.bundle import Group
 from app.policy.folder import Problems
 from app.policy.program import Program, Ran
+from app.policy.question import SECTIONS
+from app.policy.schema import why_undefined
 
 _CAPABILITIES = "capabilities.json"
+_UNDEFINED = "undefined ref: "
 _EVAL_TIMEOUT = "2s"
 """All examples together take milliseconds; a rule that is not done by then does not end."""
 
@@ -98,11 +101,14 @@ def applies(question: Mapping[str, Any], group: Group) -> bool:
     return True
 
 
-def note(errors: Any, problems: Problems, *, otherwise: str, removed: frozenset[str] = frozenset()) -> None:
-    """Note OPA's own errors at their places."""
+def note(
+    errors: Any, problems: Problems, *, otherwise: str, removed: frozenset[str] = frozenset(), reads: tuple[str, ...] = SECTIONS
+) -> None:
+    """Note OPA's own errors at their places. `removed` are builtins that it was not given, `reads` the sections that it was."""
     for error in errors:
         place = error.get("location") or {}
         message = str(error.get("message", error.get("code", "failed")))
         if message.removeprefix("undefined function ") in removed:
             message += ": rules may not look outside of the question, since the same question must give the same answer"
-        problems.add(place.get("file") or otherwise, place.get("row"), message)
+        why = why_undefined(message.removeprefix(_UNDEFINED), reads) if message.startswith(_UNDEFINED) else ""
+        problems.add(place.get("file") or otherwise, place.get("row"), f"{message}. {why}" if why else message)

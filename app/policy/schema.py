@@ -5,10 +5,12 @@ leaves out. No nullables: missing is absent (in Rego `null < 0.8` is true).
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from app.errors import BadRequest
 from app.policy.question import SECTIONS
 
 _TEXT = {"type": "string"}
@@ -80,6 +82,63 @@ def question_schema(sections: Iterable[str] = SECTIONS) -> dict[str, Any]:
         "$schema": "http://json-schema.org/draft-07/schema#",
         **_object(**{section: SECTION_SCHEMAS[section] for section in SECTIONS if section in set(sections)}),
     }
+
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "number": (int, float),
+    "integer": (int,),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+}
+
+
+def check_question(document: Any) -> None:
+    """Refuse what /decide would never ask: unknown fields, other types, null. Raises BadRequest naming the field."""
+    named = next((section for section in ("tenant", "model") if isinstance(document.get(section), str)), None)
+    if named:
+        raise BadRequest(
+            f"{named} is a text: this is a request as it goes to /decide, not a question",
+            hint=f"A question holds what rules see, in the objects {', '.join(SECTIONS)}; examples/questions/batch.json is one. "
+            "A running server makes one of a request and explains it: POST /decide?explain.",
+            field=named,
+        )
+    _check(document, question_schema(), "")
+
+
+def _check(value: Any, schema: Mapping[str, Any], path: str) -> None:
+    kind = schema.get("type", "")
+    if value is None:
+        raise BadRequest(f"{path} is null", hint="Leave out what is not known: rules see it as absent.", field=path)
+    if type(value) not in _TYPES[kind]:
+        raise BadRequest(f"{path} must be of type {kind}, not {value!r}", hint="rego/schemas/question.json has the types.", field=path)
+    for index, item in enumerate(value if kind == "array" else ()):
+        _check(item, schema["items"], f"{path}[{index}]")
+    for name, inner in value.items() if kind == "object" and "properties" in schema else ():
+        inside = f"{path}.{name}".lstrip(".")
+        if name not in schema["properties"]:
+            raise BadRequest(f"{inside} is no field of a question", hint=_meant(name, schema["properties"]), field=inside)
+        _check(inner, schema["properties"][name], inside)
+
+
+def why_undefined(reference: str, reads: Collection[str]) -> str:
+    """What an author may have meant by `input.…` that the sections in `reads` do not hold; empty where nothing is known."""
+    schema, (head, *path) = question_schema(), reference.split(".")
+    if head != "input" or not path:
+        return ""
+    if path[0] in SECTIONS and path[0] not in reads:
+        return f"METADATA custom.reads lacks {path[0]}."
+    for step in path:
+        if step not in schema.get("properties", {step: {}}):
+            return _meant(step, schema["properties"])
+        schema = schema.get("properties", {}).get(step, {})
+    return ""
+
+
+def _meant(name: str, known: Collection[str]) -> str:
+    near = get_close_matches(name, known, n=1)
+    return f"Is {near[0]} meant?" if near else f"Known here: {', '.join(known)}."
 
 
 def schema_files() -> dict[str, str]:

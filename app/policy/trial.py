@@ -1,29 +1,30 @@
 """Trying a question on a policy folder, without a server: each rule's part, and the terms that they combine to."""
 
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from app.errors import BadRequest
 from app.policy.check import compile_policy
 from app.policy.folder import Problems
 from app.policy.offline import evaluate, workspace
 from app.policy.parts import parse
 from app.policy.question import SECTIONS
+from app.policy.schema import check_question
 from app.policy.terms import DIMENSIONS, combine
 from app.policy.unanswered import PolicyUndefined
 
 _NAME = "question"
+_WORD = re.compile(r"[\w.-]+")
+_OUTPUTS = {"denies": "deny", "waived": "waived", "limits": "limit", "obligations": "oblige"}
+"""Combined elements, and the name of the output that they come from."""
 
 
 async def try_question(folder: Path, binary: Path, shadow: frozenset[str], question: Mapping[str, Any]) -> dict[str, Any]:
     """{revision, rules: {rule: outputs}, shadow: [rule], terms}. Raises PolicyRefused, Unanswered, BadRequest."""
-    for section, value in question.items():
-        if section not in SECTIONS or not isinstance(value, dict):
-            raise BadRequest(
-                f"{section} is no section with fields", hint=f"A question has the objects {', '.join(SECTIONS)}.", field=section
-            )
+    check_question(question)
     whole = {section: question.get(section, {}) for section in SECTIONS}
     compiled = await compile_policy(folder, binary, shadow)
     problems = Problems()
@@ -47,3 +48,34 @@ def _terms(revision: str, parts: list[Any], tenant: Mapping[str, Any]) -> dict[s
     except PolicyUndefined as undefined:
         return {"unanswered": undefined.code, "message": undefined.message}
     return {name: terms[name] for name in ("denies", "waived", "limits", "cost", "factors", "shed", "shed_rule", "obligations")}
+
+
+def lines(trial: Mapping[str, Any]) -> Iterator[str]:
+    """What `try_question` found, for people: a line for each element of each rule and of the terms."""
+    for rule, outputs in trial["rules"].items():
+        yield f"{rule}{' (shadow)' if rule in trial['shadow'] else ''}"
+        yield from [_line(output, element) for output, elements in outputs.items() for element in elements] or ["  nothing"]
+    yield "terms"
+    terms = trial["terms"]
+    if "unanswered" in terms:
+        yield f"  none: {terms['unanswered']}, {terms['message']}"
+        return
+    for name, output in _OUTPUTS.items():
+        yield from (_line(output, element) for element in terms[name])
+    yield _line("cost", terms["cost"])
+    yield from (_line("scale", {"dimension": dimension, "factor": factor}) for dimension, factor in terms["factors"])
+    yield _line("shed", {"probability": terms["shed"], "rule": terms["shed_rule"]})
+
+
+def _line(output: str, element: Any) -> str:
+    """One element, such as `deny: code=unknown_tenant, message="the tenant has no quota", status=403`."""
+    if not isinstance(element, dict):
+        return f"  {output}: {_value(element)}"
+    return f"  {output}: {', '.join(f'{name}={_value(value)}' for name, value in element.items() if value not in (None, ()))}"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, str) and _WORD.fullmatch(value):
+        return value
+    whole = isinstance(value, float) and value.is_integer()
+    return json.dumps(int(value) if whole else value, ensure_ascii=False)

@@ -48,4 +48,4 @@ class PolicyInvalid(Unanswered):
     """A rule answered something of the wrong shape."""
 
     code = "policy_invalid"
-    hint = "Correct the named field of the named rule; docs/reference has the shapes."
+    hint = "Correct the named field of the named rule, which ?explain tells; docs/how-to/write-a-rule.md has the shapes."

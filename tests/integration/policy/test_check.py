@@ -66,7 +66,9 @@ async def test_the_same_folder_gives_the_same_bytes_and_tests_do_not_count(rego_
     ("body", "line", "says"),
     [
         ("deny := true", 8, "deny must be a set"),
-        ('deny contains "x" if input.readings.live == 0', 8, "undefined ref: input.readings.live"),
+        ('deny contains "x" if input.readings.live == 0', 8, "undefined ref: input.readings.live. METADATA custom.reads lacks readings"),
+        ('waive contains "x" if input.tenant.sla_clas == "gold"', 8, "undefined ref: input.tenant.sla_clas. Is sla_class meant"),
+        ('waive contains "x" if input.tenants', 8, "undefined ref: input.tenants. Is tenant meant"),
         ("limit contains 5", 8, "limit must hold objects"),
         ('limit contains {"bucket": "tenant", "dimension": "tpm", "limit": "30000"}', 8, "limit.limit must be a number, not a text"),
         ("shed contains 1.5", 8, "shed must be from 0 to 1"),

@@ -1,6 +1,8 @@
 """`sluice policy` as an author calls it."""
 
 import json
+import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,10 @@ from typer.testing import CliRunner
 from app.cli.policy import app
 from app.errors import BadRequest, PolicyRefused
 from app.policy.examples import EXAMPLES
+from app.settings import RULES
 from tests.fixtures.policy import write_rule
+
+QUESTION = RULES.parent / "examples/questions/batch.json"
 
 pytestmark = pytest.mark.usefixtures("opa_binary")
 
@@ -67,10 +72,11 @@ def test_eval_shows_each_rule_and_the_combination(rego_folder: Path, tmp_path: P
 
     document = json.loads(call("eval", request, "--path", rego_folder, "--readings", readings, "--output", "json"))
 
+    assert document["folder"] == str(rego_folder)
     assert document["rules"]["pressure"] == {"shed": [pytest.approx(0.5)]}
     assert (document["terms"]["shed"], document["terms"]["shed_rule"]) == (pytest.approx(0.5), "pressure")
     assert {"rule": "quota", "bucket": "tenant", "dimension": "qps", "limit": 50, "burst": None} in document["terms"]["limits"]
-    assert "shed_rule: pressure" in call("eval", request, "--path", rego_folder, "--readings", readings)
+    assert "shed: probability=0.5, rule=pressure" in call("eval", request, "--path", rego_folder, "--readings", readings)
 
 
 def test_eval_refuses_what_is_no_question(rego_folder: Path, tmp_path: Path) -> None:
@@ -78,10 +84,11 @@ def test_eval_refuses_what_is_no_question(rego_folder: Path, tmp_path: Path) -> 
     request = tmp_path / "request.json"
     request.write_text(json.dumps({"tenant": "a", "model": "m"}))
 
-    with pytest.raises(BadRequest, match="tenant is no section") as refused:
+    with pytest.raises(BadRequest, match="tenant is a text: this is a request") as refused:
         call("eval", request, "--path", rego_folder)
 
     assert "readings" in refused.value.advice
+    assert "examples/questions/batch.json" in refused.value.advice
 
 
 def test_new_begins_a_rule_and_never_overwrites(rego_folder: Path) -> None:
@@ -110,3 +117,93 @@ def test_schemas_drift_is_refused_and_mended(rego_folder: Path) -> None:
         call("schemas", "--path", rego_folder)
 
     assert "current" in call("schemas", "--path", rego_folder, "--write")
+
+
+def test_without_a_folder_it_is_the_one_of_the_server_beside(rego_folder: Path, tmp_path: Path) -> None:
+    """What serve's own settings in --var name is checked, tested and begun in, and the folder is told."""
+    var = tmp_path / "var"
+    var.mkdir()
+    (var / "sluice.yaml").write_text(f"policy: {{path: {rego_folder}}}\n")
+    call("new", "night", "--reads", "time", "--var", var)
+
+    assert (rego_folder / "rules/night/night.rego").is_file()
+    assert f"folder: {rego_folder}\n" in call("check", "--var", var)
+    assert f"folder: {rego_folder}\n" in call("test", "--var", var)
+    assert json.loads(call("check", "--var", var, "--output", "json"))["folder"] == str(rego_folder)
+    assert f"folder: {rego_folder}\n" in call("eval", QUESTION, "--var", var)
+
+
+def test_a_folder_that_is_none_is_named_with_the_remedy(tmp_path: Path) -> None:
+    """A folder that does not exist, one above or below the right one, and one that is empty are told apart."""
+    (tmp_path / "rego" / "rules").mkdir(parents=True)
+
+    for folder, says in (
+        ("nowhere", "no such folder"),
+        (".", "holds no rules/"),
+        ("rego/rules", "holds no rules/"),
+        ("rego", "in progress"),
+    ):
+        with pytest.raises(PolicyRefused, match=says):
+            call("check", tmp_path / folder)
+
+
+def test_the_command_that_shows_a_failed_test_works(rego_folder: Path) -> None:
+    """Check and test both name it; run as it stands, it says which expression failed on which values."""
+    write_rule(rego_folder, "mine", 'waive contains "x" if input.tenant.id').with_name("mine_test.rego").write_text(
+        'package mine_test\n\nimport data.sluice.rules.mine\n\ntest_two if count(mine.waive) == 2 with input as {"tenant": {"id": "a"}}\n'
+    )
+    told = []
+    for command in ("check", "test"):
+        with pytest.raises(PolicyRefused, match="test_two failed") as refused:
+            call(command, rego_folder)
+        told.append(refused.value.advice)
+    assert told[0] == told[1]
+
+    shown = subprocess.run(shlex.split(told[0].removeprefix("To see why: ")), capture_output=True, text=True, check=False).stdout
+
+    assert "data.mine_test.test_two: FAIL" in shown
+    assert "FAIL: 1/" in shown
+
+
+@pytest.mark.parametrize(
+    ("section", "fields", "says", "advice"),
+    [
+        ("readings", {"kv_men": 0.5}, "readings.kv_men is no field", "Is kv_mean meant"),
+        ("model", {"sensitive": {"rolls": []}}, "model.sensitive.rolls is no field", "Is roles meant"),
+        ("wishes", {}, "wishes is no field", "Known here: tenant"),
+        ("readings", {"kv_mean": None}, "readings.kv_mean is null", "Leave out"),
+        ("tenant", {"tpm": "30000"}, "tenant.tpm must be of type number, not '30000'", "question.json"),
+        ("subject", {"roles": ["a", 5]}, r"subject.roles\[1\] must be of type string", "question.json"),
+        ("request", {"stream": 1}, "request.stream must be of type boolean", "question.json"),
+    ],
+)
+def test_eval_refuses_questions_that_decide_never_asks(tmp_path: Path, section: str, fields: object, says: str, advice: str) -> None:
+    """An unknown field is refused with the one that is meant, another type and null with the remedy: rules would not see them so."""
+    question = tmp_path / "question.json"
+    question.write_text(json.dumps({section: fields}))
+
+    with pytest.raises(BadRequest, match=says) as refused:
+        call("eval", question)
+
+    assert advice in refused.value.advice
+
+
+def test_eval_shows_parts_and_terms_as_lines(rego_folder: Path) -> None:
+    """The question that comes with Sluice: batch work of a tenant with 5 requests a second while the cache is at 0.65."""
+    write_rule(rego_folder, "batch", 'shed contains 0.25 if input.request.priority == "P2"', reads="request", extra="#   shadow: true\n")
+    write_rule(rego_folder, "shut", 'deny contains {"code": "shut", "message": "not now", "status": 403} if input.tenant.qps == 5')
+
+    shown = call("eval", QUESTION, "--path", rego_folder)
+
+    assert "\nbatch (shadow)\n  shed: 0.25\n" in shown
+    assert "\npressure\n  nothing\n" in shown
+    assert '\nshut\n  deny: code=shut, message="not now", status=403\n' in shown
+    terms = shown.split("\nterms\n")[1].splitlines()
+    assert terms == [
+        '  deny: rule=shut, code=shut, message="not now", status=403, waivable=false',
+        "  limit: rule=quota, bucket=tenant, dimension=concurrency, limit=2",
+        "  limit: rule=quota, bucket=tenant, dimension=qps, limit=5",
+        "  limit: rule=quota, bucket=tenant, dimension=tpm, limit=2000",
+        "  cost: requests=1, input=1, output=1, cached=1",
+        "  shed: probability=0",
+    ]
