@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from bench.report import Finding
 from bench.stage import Stage
 
-ROUNDS = 4
+ROUNDS = 3
 DECISIONS = 100_000
 
 
