@@ -19,7 +19,7 @@ from pathlib import Path
 import structlog
 from watchfiles import awatch
 
-LOOK_AGAIN_S = 0.4
+LOOK_AGAIN_S = 0.25
 """How long a change without an event stays unseen: a second, less the time that whoever reads the files needs."""
 
 QUIET_S = 0.05

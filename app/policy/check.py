@@ -31,11 +31,13 @@ _TEST_TIMEOUT = "5s"
 
 @dataclass(slots=True)
 class Seen:
-    """What the last check found out, so that the next one runs the program only for what has changed since.
+    """What the last check read and found out, so that the next one runs the program only for what has changed since.
 
     The rules that come with Sluice take fourteen runs at first, and four after a change of one rule.
     """
 
+    files: Files | None = None
+    """None where they could not be read."""
     capabilities: Any = None
     trees: dict[tuple[str, str], Ran] = field(default_factory=dict)
     """Runs of the parser by file name and text."""
@@ -45,13 +47,15 @@ class Seen:
 
 async def compile_policy(folder: Path, binary: Path, shadow: frozenset[str] = frozenset(), seen: Seen | None = None) -> Compiled:
     """Check `folder` and build its bundle. Raises PolicyRefused with one line per problem. `seen` is brought up to date."""
-    files, seen = read_files(folder), seen or Seen()
+    seen = seen or Seen()
+    seen.files = None
+    seen.files = files = await asyncio.to_thread(read_files, folder)
     async with workspace(binary, files.all(), seen.capabilities) as work:
         seen.capabilities = work.current
         rules = await _parse(work, files, seen)
         groups = group_rules(rules, shadow)
         revision, modules = modules_of({**files.rules, **files.lib}, groups)
-        work.write({ENTRY_FILE: modules[ENTRY_FILE]})
+        await work.write({ENTRY_FILE: modules[ENTRY_FILE]})
         problems = Problems()
         shapes, trees = Shapes(problems), {name: ran.json() for (name, _), ran in seen.trees.items()}
         for rule in rules:
@@ -114,7 +118,7 @@ async def _check_groups(work: Workspace, groups: tuple[Group, ...], files: Files
 
 async def _check_group(work: Workspace, group: Group, files: Files, problems: Problems) -> bool:
     schema = f"{group.name}.json"
-    work.write({schema: orjson.dumps(question_schema(group.reads)).decode()})
+    await work.write({schema: orjson.dumps(question_schema(group.reads)).decode()})
     names = [rule.file for rule in group.rules]
     ran = await work.run("check", "--strict", "--format=json", work.capabilities, f"--schema={schema}", *names, *files.lib)
     if ran.exit_code:

@@ -5,6 +5,7 @@ rules/<name>/<any>_test.rego    its tests, never in the bundle
 lib/**/*.rego                   functions for several rules, package sluice.lib.…
 """
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +16,10 @@ from typing import Any
 from app.errors import PolicyRefused
 from app.policy.parts import OUTPUTS
 from app.policy.question import SECTIONS
+from app.watching import files_under
+
+PARTS = ("rules", "lib")
+"""Folders of a policy folder; what lies beside them is nobody's business."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
 _DATA = (".json", ".yaml", ".yml")
@@ -79,10 +84,8 @@ def read_files(folder: Path) -> Files:
     rules: dict[str, str] = {}
     lib: dict[str, str] = {}
     tests: dict[str, str] = {}
-    for path in sorted(path for part in ("rules", "lib") for path in (folder / part).rglob("*") if not path.is_dir()):
+    for path in _paths(folder):
         name = path.relative_to(folder)
-        if any(part.startswith(".") for part in name.parts) or path.suffix not in (".rego", *_DATA):
-            continue
         problem = _misplaced(name)
         if problem:
             problems.add(str(name), None, problem)
@@ -101,6 +104,14 @@ def _why_none(folder: Path) -> str:
     if not (folder / "rules").is_dir():
         return "holds no rules/; name the folder that does"
     return "rules/ holds no rule; an empty folder is taken for a write in progress, not for a wish"
+
+
+def _paths(folder: Path) -> list[Path]:
+    try:
+        found = [path for part in PARTS if os.path.lexists(folder / part) for path in files_under(folder / part)]
+    except OSError as error:
+        raise PolicyRefused(f"{error.filename or folder}: cannot be read: {error.strerror}") from None
+    return [path for path in found if path.suffix in (".rego", *_DATA)]
 
 
 def _misplaced(name: Path) -> str | None:

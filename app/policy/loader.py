@@ -5,31 +5,26 @@ When down: a folder or bundle that is refused changes nothing; the last good one
 
 import asyncio
 import contextlib
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import orjson
 import structlog
-from watchfiles import awatch
 
 from app.errors import PolicyRefused, SluiceError
 from app.observability.metrics import Metrics
 from app.policy.bundle import Compiled
 from app.policy.check import Seen, compile_policy
-from app.policy.folder import read_files
+from app.policy.folder import PARTS, read_files
 from app.policy.last_good import LastGood
 from app.policy.policy import Policy
+from app.watching import changes
 
 BUNDLE_NAME = "sluice"
 """Name of our bundle in OPA's configuration and in its status posts."""
 
-QUIET_MS = 20
-"""A change is read once the folder was quiet for it: editors write several files."""
-
-LOOK_AGAIN_MS = 5000
-"""The folder is looked at so often even without an event, because file events get lost on some file systems."""
+CHECK_AGAIN_S = 5.0
+"""A check that could not be done is done again so soon: a full disk or a busy machine passes without a change of the folder."""
 
 VERDICT_S = 1.0
 """How long a bundle that was sent once waits for OPA's verdict before it is sent again."""
@@ -74,7 +69,6 @@ class Loader:
         self._refused_now: str | None = None
         self._seen = Seen()
         self._problem: str | None = None
-        self._digest = b""
         self._changed = asyncio.Event()
         self._reloading = asyncio.Lock()
         self._closing = False
@@ -87,34 +81,21 @@ class Loader:
 
     async def begin(self) -> None:
         """Offer the folder's bundle; where the folder is refused, the last policy that ran here, so that a restart closes nothing."""
-        with contextlib.suppress(SluiceError):  # reload has noted and logged it
-            await self.reload()
-            return
-        if self._last_good is not None:
+        await self._reload_if_changed()
+        if self._offered is None and self._last_good is not None:
             with contextlib.suppress(SluiceError):
                 self._offer(await compile_policy(self._last_good.folder, self._binary, self._shadow))
 
     async def reload(self) -> Compiled:
-        """Check the folder and offer its bundle. Raises PolicyRefused, and then nothing changes but `state`."""
+        """Check the folder and offer its bundle. Raises PolicyRefused, or what kept it from a verdict; then nothing changes but `state`."""
         async with self._reloading:
-            try:
-                compiled = await compile_policy(self._folder, self._binary, self._shadow, self._seen)
-                if compiled.revision in self._refused:
-                    raise PolicyRefused(self._refused[compiled.revision])
-            except SluiceError as refusal:
-                self._refuse(None, refusal.message)
-                raise
-            self._refused_now = self._problem = None
-            self._offer(compiled)
-            return compiled
+            return await self._reload()
 
     async def watch(self) -> None:
         """Reload on every change of the folder, for ever."""
-        with contextlib.suppress(PolicyRefused):
-            self._digest = self._folder_digest()
-        async for _ in awatch(self._folder, step=QUIET_MS, rust_timeout=LOOK_AGAIN_MS, yield_on_timeout=True, recursive=True):
-            with contextlib.suppress(SluiceError):  # reload has noted and logged it
-                await self._reload_if_changed()
+        async for _ in changes([self._folder / part for part in PARTS]):
+            while not await self._reload_if_changed():  # noqa: ASYNC110 - room on a disk has no event
+                await asyncio.sleep(CHECK_AGAIN_S)
 
     async def poll(self, have: str | None, wait_s: float) -> Compiled | None:
         """What OPA should run, once it differs from what OPA says it has; None after `wait_s`, or when closing.
@@ -156,17 +137,37 @@ class Loader:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _reload_if_changed(self) -> None:
-        try:
-            digest = self._folder_digest()
-        except PolicyRefused as refusal:
-            digest = hashlib.sha256(refusal.message.encode()).digest()
-        if digest != self._digest:
-            self._digest = digest
-            await self.reload()
+    async def _reload_if_changed(self) -> bool:
+        """Reload where the folder is not as it was at the last reload. False where that gave no verdict, so it must be done again."""
+        async with self._reloading:
+            try:
+                if await self._has_changed():
+                    await self._reload()
+            except PolicyRefused:  # reload has noted and logged it, as it has the rest
+                return True
+            except SluiceError:
+                return False
+            return True
 
-    def _folder_digest(self) -> bytes:
-        return hashlib.sha256(orjson.dumps(read_files(self._folder).all())).digest()
+    async def _has_changed(self) -> bool:
+        try:
+            return await asyncio.to_thread(read_files, self._folder) != self._seen.files
+        except PolicyRefused as refusal:
+            return refusal.message != self._problem
+
+    async def _reload(self) -> Compiled:
+        try:
+            compiled = await compile_policy(self._folder, self._binary, self._shadow, self._seen)
+            if compiled.revision in self._refused:
+                raise PolicyRefused(self._refused[compiled.revision])
+        except SluiceError as refusal:
+            if not isinstance(refusal, PolicyRefused):
+                self._seen.files = None
+            self._refuse(None, refusal.message)
+            raise
+        self._refused_now = self._problem = None
+        self._offer(compiled)
+        return compiled
 
     def _offer(self, compiled: Compiled) -> None:
         self._policy.offer(compiled)

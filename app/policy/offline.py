@@ -1,5 +1,7 @@
 """Asking rules without a running OPA: a private copy of their texts, and the opa program beside it."""
 
+import asyncio
+import shutil
 import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -9,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from app.errors import DependencyDown
 from app.policy.bundle import Group
 from app.policy.folder import Problems
 from app.policy.program import Program, Ran
@@ -38,8 +41,11 @@ class Workspace:
         """One run of the program in the folder."""
         return await self.program.run(*arguments, stdin=stdin)
 
-    def write(self, texts: Mapping[str, str]) -> None:
+    async def write(self, texts: Mapping[str, str]) -> None:
         """Put texts into the folder by relative path."""
+        await asyncio.to_thread(self._write, texts)
+
+    def _write(self, texts: Mapping[str, str]) -> None:
         for name, text in texts.items():
             path = self.folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -48,17 +54,29 @@ class Workspace:
 
 @asynccontextmanager
 async def workspace(binary: Path, texts: Mapping[str, str], capabilities: Any = None) -> AsyncIterator[Workspace]:
-    """A workspace that holds `texts`, removed afterwards. `capabilities` are those of an earlier workspace of this binary."""
-    with tempfile.TemporaryDirectory(prefix="sluice-policy-") as name:
-        folder = Path(name)
-        program = Program(binary, folder)
-        if capabilities is None:
-            capabilities = (await program.run("capabilities", "--current")).json()
-        removed = frozenset(builtin["name"] for builtin in capabilities["builtins"] if builtin.get("nondeterministic"))
-        kept = [builtin for builtin in capabilities["builtins"] if builtin["name"] not in removed]
-        work = Workspace(folder, program, removed, capabilities)
-        work.write({**texts, _CAPABILITIES: orjson.dumps({**capabilities, "builtins": kept, "allow_net": []}).decode()})
-        yield work
+    """A workspace that holds `texts`, removed afterwards. `capabilities` are those of an earlier workspace of this binary.
+
+    Raises DependencyDown where there is no room for it.
+    """
+    try:
+        folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="sluice-policy-"))
+        try:
+            yield await _filled(folder, binary, texts, capabilities)
+        finally:
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+    except OSError as error:
+        raise DependencyDown(f"no workspace for the rules: {error}", hint="Free space there, or set TMPDIR to another folder.") from None
+
+
+async def _filled(folder: Path, binary: Path, texts: Mapping[str, str], capabilities: Any) -> Workspace:
+    program = Program(binary, folder)
+    if capabilities is None:
+        capabilities = (await program.run("capabilities", "--current")).json()
+    removed = frozenset(builtin["name"] for builtin in capabilities["builtins"] if builtin.get("nondeterministic"))
+    kept = [builtin for builtin in capabilities["builtins"] if builtin["name"] not in removed]
+    work = Workspace(folder, program, removed, capabilities)
+    await work.write({**texts, _CAPABILITIES: orjson.dumps({**capabilities, "builtins": kept, "allow_net": []}).decode()})
+    return work
 
 
 async def evaluate(

@@ -34,7 +34,7 @@ async def answers_in_tests(
     for rule in rules:
         texts[f"probed/{rule.name}.rego"] = _PACKAGE.sub("package sluice.probed.", files.rules[rule.file], count=1)
         texts[f"probing/{rule.name}.rego"] = _passing_on(rule.name, trees[rule.file])
-    work.write(texts)
+    await work.write(texts)
     ran = await work.run("test", "--format=json", f"--timeout={within}", work.capabilities, *texts, *files.lib, *files.tests)
     results = orjson.loads(ran.stdout) if ran.stdout.strip().startswith(b"[") else []
     return [found for result in results for found in _printed(result)]

@@ -1,6 +1,7 @@
 """Running the opa program: finding it, and one short run with bounded time.
 
-When down: a program that is absent or does not end is a PolicyRefused or ConfigError with its remedy; no policy changes.
+When down: a program that is absent, does not end or dies is a ConfigError or DependencyDown with its remedy, never a verdict on
+the rules; no policy changes.
 """
 
 import asyncio
@@ -14,13 +15,21 @@ from typing import Any
 
 import orjson
 
-from app.errors import ConfigError, PolicyRefused
+from app.errors import ConfigError, DependencyDown
 
 RUN_TIMEOUT_S = 8.0
 """No check takes a tenth of it, so what takes longer is stuck; and serve, which waits for it, must end within 10 s."""
 
-_AT_ONCE = 4
-"""Programs at once: each is one short CPU-bound run, so more only makes all of them slower."""
+_AT_ONCE = 2
+"""Programs at once: each is one short CPU-bound run, and the requests of a serve that checks must be answered meanwhile."""
+
+_NICENESS = "5"
+"""Leaves three quarters of a busy processor to the OPA that answers requests."""
+
+_NOT_STARTED = (126, 127)
+"""Exit codes of `nice` where it cannot start the program."""
+
+_REMEDY = "The machine may be overloaded or short of memory; serve tries again by itself."
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +41,12 @@ class Ran:
     stderr: str
 
     def json(self) -> Any:
-        """Its JSON document: on stdout, or on stderr where it only has errors to tell. Raises PolicyRefused with what it said instead."""
+        """Its JSON document: on stdout, or on stderr where it only has errors to tell. Raises DependencyDown with what it said instead."""
         try:
             return orjson.loads(self.stdout.strip() or self.stderr)
         except orjson.JSONDecodeError:
-            raise PolicyRefused(f"opa gave no JSON: {self.stderr.strip() or f'exit code {self.exit_code}'}") from None
+            said = self.stderr.strip() or f"exit code {self.exit_code}"
+            raise DependencyDown(f"opa gave no JSON: {said}", hint=_REMEDY) from None
 
 
 def find_opa(binary: str = "") -> Path:
@@ -57,11 +67,13 @@ class Program:
 
     def __init__(self, binary: Path, folder: Path) -> None:
         self._binary = binary
+        nice = shutil.which("nice")
+        self._command = [nice, "-n", _NICENESS, str(binary)] if nice else [str(binary)]
         self._folder = folder
         self._at_once = asyncio.Semaphore(_AT_ONCE)
 
     async def run(self, *arguments: str, stdin: bytes = b"") -> Ran:
-        """One run. Raises ConfigError when it cannot start and PolicyRefused when it does not end.
+        """One run. Raises ConfigError when it cannot start and DependencyDown when it does not end.
 
         It runs in a thread: asyncio's own subprocesses may never end when they are cancelled while they start.
         """
@@ -71,10 +83,21 @@ class Program:
     def _run(self, arguments: Sequence[str], stdin: bytes) -> Ran:
         try:
             ran = subprocess.run(
-                [self._binary, *arguments], cwd=self._folder, input=stdin, capture_output=True, timeout=RUN_TIMEOUT_S, check=False
+                [*self._command, *arguments],
+                cwd=self._folder,
+                input=stdin,
+                capture_output=True,
+                timeout=RUN_TIMEOUT_S,
+                check=False,
             )
         except OSError as error:
-            raise ConfigError(f"{self._binary} cannot be run: {error}", hint="Run `sluice doctor`.") from None
+            raise self._not_started(error) from None
         except subprocess.TimeoutExpired:
-            raise PolicyRefused(f"opa {arguments[0]} did not end within {RUN_TIMEOUT_S:g} s") from None
-        return Ran(ran.returncode, ran.stdout, ran.stderr.decode(errors="replace"))
+            raise DependencyDown(f"opa {arguments[0]} did not end within {RUN_TIMEOUT_S:g} s", hint=_REMEDY) from None
+        stderr = ran.stderr.decode(errors="replace")
+        if ran.returncode in _NOT_STARTED:
+            raise self._not_started(stderr.strip())
+        return Ran(ran.returncode, ran.stdout, stderr)
+
+    def _not_started(self, why: object) -> ConfigError:
+        return ConfigError(f"{self._binary} cannot be run: {why}", hint="Run `sluice doctor`.")
