@@ -15,6 +15,15 @@ MAX_LIMIT = 2.0**53 - 1
 """Above it a float no longer holds every whole number, so a limit would be rounded in silence."""
 
 
+LEAST_LIMIT = 1e-6
+"""One request in eleven days, as in a quota."""
+
+LEAST_DAYS, MOST_DAYS = 100, 9999
+"""What the log's retention classes hold: less than the half year that laws ask of logs is a mistake in the number."""
+
+MOST_TEXT = 1000
+
+
 class _Wrong(Exception):
     """Field and problem of one element; `parse` adds the rule."""
 
@@ -73,9 +82,16 @@ def _limit(rule: str, element: Any) -> Limit:
         rule,
         _one_of(fields, "bucket", BUCKETS),
         _one_of(fields, "dimension", DIMENSIONS),
-        _number(fields, "limit", 0, MAX_LIMIT),
+        _limit_number(fields),
         _number(fields, "burst", 0, MAX_LIMIT) if "burst" in fields else None,
     )
+
+
+def _limit_number(fields: Mapping[str, Any]) -> float:
+    limit = _number(fields, "limit", 0, MAX_LIMIT)
+    if 0 < limit < LEAST_LIMIT:
+        raise _Wrong("limit", f"must be 0 or at least {LEAST_LIMIT:g}: a bucket that takes longer to fill is closed, so say 0")
+    return limit
 
 
 def _cost(_: str, element: Any) -> Cost:
@@ -95,8 +111,8 @@ def _shed(_: str, element: Any) -> float:
 def _oblige(_: str, element: Any) -> Obligation:
     fields = _fields(element, required=("code",), optional=("retention_days", "fields"))
     days = fields.get("retention_days")
-    if days is not None and (type(days) is not int or days < 1):
-        raise _Wrong("retention_days", f"must be a whole number of days, 1 or more, not {days!r}")
+    if days is not None and (type(days) is not int or not LEAST_DAYS <= days <= MOST_DAYS):
+        raise _Wrong("retention_days", f"must be a whole number of days from {LEAST_DAYS} to {MOST_DAYS}, not {days!r}")
     names = fields.get("fields", [])
     if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
         raise _Wrong("fields", "must be a list of names")
@@ -131,6 +147,8 @@ def _text(fields: Mapping[str, Any], name: str) -> str:
     value = fields[name]
     if not isinstance(value, str) or not value:
         raise _Wrong(name, f"must be a text, not {_kind(value)}")
+    if "\x00" in value or len(value) > MOST_TEXT:
+        raise _Wrong(name, f"must be a text of at most {MOST_TEXT} characters without U+0000: it goes into answers and the log")
     return value
 
 
