@@ -1,6 +1,8 @@
 """How a server ends: killed, asked to, under load, and with clients that leave first."""
 
 import asyncio
+import contextlib
+import http.client
 import os
 import signal
 import socket
@@ -17,6 +19,8 @@ from tests.fixtures.engine import wait_until
 from tests.fixtures.serve import GONE_WITHIN_S, SENSITIVE_MODEL, Serve, report, runs, spawn
 
 STOPS_WITHIN_S = 10.0
+LINGERS_AT_LEAST_S = 0.8
+"""Of a second: the first answer and the last come some time after its begin and before its end."""
 PAUSES_S = (0.0, 0.01, 0.1, 0.4)
 """Between two requests of a client: gateways keep connections that rest for a while."""
 CLIENTS = 16
@@ -78,6 +82,28 @@ async def test_a_server_that_is_asked_to_end_tells_every_client_first(start_serv
     report(f"an end under load took {time.perf_counter() - begun:.1f} s")
     assert Counter(seen) == {"draining": CLIENTS}
     assert code == 0
+
+
+def test_draining_is_heard_for_a_second_while_everybody_still_lives(start_serve: Callable[..., Serve]):
+    """New connections are answered `draining` for about a second, however quickly our children or those of others would end."""
+    server = start_serve()
+    tenant = server.tenant()
+    family = set(server.children())
+    server.process.send_signal(signal.SIGTERM)
+
+    heard: list[float] = []
+    with contextlib.suppress(OSError, http.client.HTTPException):
+        while True:
+            decision = server.decide(tenant)
+            if not decision["allow"]:
+                assert decision["reasons"][0]["code"] == "draining"
+                heard.append(time.perf_counter())
+                if heard[-1] - heard[0] < LINGERS_AT_LEAST_S:
+                    assert set(server.children()) == family
+
+    report(f"draining was heard {len(heard)} times in {heard[-1] - heard[0]:.1f} s")
+    assert heard[-1] - heard[0] >= LINGERS_AT_LEAST_S
+    assert server.process.wait(STOPS_WITHIN_S) == 0
 
 
 def test_a_lease_can_be_settled_until_the_end(start_serve: Callable[..., Serve]):

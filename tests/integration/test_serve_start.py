@@ -1,16 +1,18 @@
 """Starting servers: beside each other, in each other's way, and again."""
 
+import json
 import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.fixtures.engine import free_port
-from tests.fixtures.serve import ROOT, UNHURRIED, FirstStart, Serve, copy_of, report, spawn, write_settings
+from tests.fixtures.engine import free_port, wait_until
+from tests.fixtures.serve import ENGINES, ROOT, UNHURRIED, FirstStart, Serve, copy_of, report, spawn, write_settings
 
 SECOND_START_WITHIN_S = 15.0
 REFUSED_WITHIN_S = 30.0
@@ -77,3 +79,50 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path):
         f"sluice: {tmp_path}/file/var: Not a directory\n"
         "  Make it for this user, run as the one whose it is, or name another folder with --var DIR.\n"
     )
+
+
+def told(log: str) -> list[dict[str, Any]]:
+    """The events of a log, each line of which must be one; what is said on stdout is left out."""
+    return [json.loads(line) for line in log.splitlines() if line.startswith("{")]
+
+
+def test_a_healthy_life_warns_of_nothing(spare_var: Path):
+    """From start to end the log has no warning, shows lines of children as they meant them, and ends with `stopped`."""
+    server = spawn(spare_var, free_port(), {}).wait_ready()
+    before = len(server.log())
+    server.stop()
+    life, end = told(server.log()), told(server.log()[before:])
+
+    worse = [event["event"] for event in life if event["level"] not in ("debug", "info")]
+    assert [event for event in worse if "Running OPA with root privileges" not in event] == []
+    assert [event["line"] for event in life if event["event"] == "child_line" and event["line"].startswith("{")] == []
+    assert [event["event"] for event in end] == ["stopping", "stopped"]
+
+
+def test_the_banner_tells_where_engines_listen(serve: Serve):
+    """What a newcomer has to type stands in the banner: our address, the engines' and where the keys are."""
+    said = [line for line in serve.log().splitlines() if not line.startswith("{")]
+    banner = said[said.index(f"Sluice decides on {serve.url}") :]
+
+    for name, models in ENGINES.items():
+        assert f"  stand-in engine {name}: http://127.0.0.1:{serve.engine_port(name)} ({', '.join(models)})" in banner
+    assert any(str(serve.var / "dev-keys.json") in line for line in banner)
+
+
+def test_wrong_engines_are_told_while_serving(start_serve: Callable[..., Serve]):
+    """A wrong kind in the settings file changes nothing; /readyz says what is wrong, a metric counts it, a warning is logged."""
+    server = start_serve()
+    file = server.var / "sluice.yaml"
+    good = file.read_text()
+    assert server.parts()["engines"] == {"ok": True, "detail": "2 configured"}
+
+    file.write_text(good.replace("models:", "kind: vlmm\n  models:"))
+    wait_until(lambda: not server.parts()["engines"]["ok"])
+    assert "sluice.yaml: engines.0.kind: Input should be 'vllm'" in server.parts()["engines"]["detail"]
+    assert server.parts()["telemetry"]["ok"]
+    assert 'sluice_config_loads_total{file="engines",result="refused"} 1.0' in server.call("GET", "/metrics", key=None).body.decode()
+    refused = [event for event in told(server.log()) if event["event"] == "config.refused"]
+    assert [(event["level"], event["child"]) for event in refused] == [("warning", "telemetry")]
+
+    file.write_text(good)
+    wait_until(lambda: server.parts()["engines"]["ok"])
