@@ -165,7 +165,14 @@ def read_yaml(path: Path) -> Any:
         return yaml.load(path.read_text("utf-8"), Loader=_UniqueKeyLoader)  # noqa: S506 - a SafeLoader subclass
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file", hint="Name an existing file, or run `make run` for the examples.") from None
-    except (OSError, yaml.YAMLError, TypeError, ValueError, RecursionError) as error:  # PyYAML raises all of these on bad files
+    except (
+        OSError,
+        yaml.YAMLError,
+        AttributeError,
+        TypeError,
+        ValueError,
+        RecursionError,
+    ) as error:  # PyYAML raises all of these on bad files
         raise ConfigError(f"{path}: {error}") from None
 
 

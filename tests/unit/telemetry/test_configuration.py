@@ -9,6 +9,8 @@ from app.errors import ConfigError
 from app.observability.metrics import Metrics
 from app.telemetry.configuration import changes, load
 from tests.fixtures.engine import eventually
+from tests.fixtures.replacing import NOTICED_WITHIN_S, WAYS, Place
+from tests.fixtures.waiting import until
 
 ENGINE = '  - {{name: {name}, url: "http://127.0.0.1:9", models: [m]}}\n'
 
@@ -94,3 +96,26 @@ async def test_the_file_of_before_ends_the_problem(tmp_path):
         file.write_text(good)
         await eventually(lambda: seen[-1][1].problem is None)
         assert seen[-1][0] == ["a"]
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+async def test_changes_are_followed_however_they_are_made(tmp_path, way):
+    """Each of three versions is told in turn, and none of the moments between is."""
+    place = Place(tmp_path / "place", lambda folder, version: write(folder, f"v{version}"), way)
+    async with following(place.path / "sluice.yaml") as (seen, refused):
+        for version in (2, 3):
+            await asyncio.sleep(0)
+            place.change(version)
+            await until(lambda version=version: names(seen)[-1:] == [[f"v{version}"]], within_s=NOTICED_WITHIN_S)
+        assert names(seen) == [["v2"], ["v3"]]
+        assert refused() == 0
+
+
+async def test_a_models_file_that_comes_after_the_file_that_names_it_is_found(tmp_path):
+    """It is looked for where the newest settings say, also while these are refused for want of it."""
+    file = write(tmp_path, "a")
+    async with following(file) as (seen, refused):
+        file.write_text(file.read_text().replace("models.yaml", "other.yaml").replace("name: a", "name: b"))
+        await until(lambda: refused() == 1, within_s=NOTICED_WITHIN_S)
+        (tmp_path / "other.yaml").write_text("- {id: m}\n")
+        await until(lambda: names(seen)[-1:] == [["b"]], within_s=NOTICED_WITHIN_S)
