@@ -1,6 +1,12 @@
 """What the limiter is asked and what it answers: charges over buckets, all or none, and a lease for what was spent."""
 
 from dataclasses import dataclass
+from math import floor
+
+from app.limiter import gcra
+
+ROUNDING = 1e-9
+"""Forgiven where a limit or a price times a factor falls just beside a whole number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +26,18 @@ class Bucket:
     """Capacity of a qps or tpm bucket; None: one second's (at least 1), or one minute's budget."""
     factor: float = 1.0
     """0..1.5; price = min(capacity, cost / factor); concurrency compares with max(1, limit * factor); 0 sheds."""
+
+    @property
+    def capacity(self) -> float:
+        """What a request may cost at most, before any factor: qps and tpm hold their burst, the others their limit."""
+        return gcra.capacity(self.limit, self.burst) if self.dimension in ("qps", "tpm") else self.limit
+
+    @property
+    def bound(self) -> float:
+        """What the bucket is filled up to: its capacity; whole tokens; as many slots as the factor leaves, at least one."""
+        if self.dimension == "concurrency":
+            return float(max(1, floor(self.limit * self.factor + ROUNDING)))
+        return float(floor(self.limit)) if self.dimension == "tokens_in_flight" else self.capacity
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +70,17 @@ class Level:
     bucket: Bucket
     remaining: float
     reset_ms: float
-    """Until it is full again (0 for counts)."""
+    """Until it is full again (0 for counts), at most 30 days."""
+
+    @property
+    def bound(self) -> float:
+        """What `remaining` is out of, in the bucket's units."""
+        return self.bucket.bound
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """One bucket that did not pass. `frees_in_ms` None: waiting cannot help (larger than the bucket) or unknown."""
+    """One bucket that did not pass. `frees_in_ms` None: waiting cannot help (larger than the bucket) or unknown; at most 30 days."""
 
     bucket: Bucket
     observed: float
@@ -66,6 +89,13 @@ class Refusal:
     over_capacity: bool = False
     shed: bool = False
     """True where factor 0 closed the bucket for now."""
+
+    @property
+    def bound(self) -> float:
+        """What `observed` went over, in the bucket's units: of a larger request the capacity, 0 of a closed bucket."""
+        if self.over_capacity:
+            return self.bucket.capacity
+        return 0.0 if self.shed else self.bucket.bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +132,7 @@ class Settlement:
     tokens_charged: float
     """Weighted tokens of tpm: input*cost + output*cost + cached*cost, before factors."""
     refunded: float
-    """Weighted tokens given back against what was charged before; negative where more was used."""
+    """Weighted tokens less than were charged before; negative where more was used. A bucket gets back what it has not earned since."""
     freed: bool
     """False where the slot had been freed before (expired, released, or a correction of an earlier settle)."""
     repeated: bool

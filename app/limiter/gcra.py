@@ -22,6 +22,10 @@ OVER_RATIO = 1 + 1e-9
 """A cost is larger than the bucket only above this share of it: weights such as 0.1 don't sum to exact figures."""
 
 
+LONGEST_MS = 30 * 86_400_000.0
+"""30 days. What earns a unit more slowly is read as this slow, and no longer wait is told: all figures stay finite."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rate:
     """How a bucket fills: units it holds, milliseconds to earn one unit, milliseconds from empty to full."""
@@ -32,12 +36,17 @@ class Rate:
 
     @classmethod
     def of(cls, limit: float, burst: float | None, period_ms: float) -> "Rate":
-        """`limit` units a period; the capacity is `burst`, else one period's limit and at least 1. A limit of 0 holds nothing."""
-        if limit <= 0:
-            return cls(0.0, period_ms, 0.0)
-        capacity = max(1.0, limit) if burst is None else burst
-        interval_ms = period_ms / limit
-        return cls(capacity, interval_ms, capacity * interval_ms)
+        """`limit` units a period."""
+        held = capacity(limit, burst)
+        interval_ms = min(period_ms / limit, LONGEST_MS) if limit > 0 else period_ms
+        return cls(held, interval_ms, held * interval_ms)
+
+
+def capacity(limit: float, burst: float | None) -> float:
+    """Units that a full bucket holds: `burst`, else one period's limit and at least 1. A limit of 0 holds nothing."""
+    if limit <= 0:
+        return 0.0
+    return max(1.0, limit) if burst is None else burst
 
 
 def most(capacity: float) -> float:
@@ -62,8 +71,8 @@ def fits(used_ms: float, cost_ms: float, window_ms: float) -> bool:
 
 
 def wait_ms(used_ms: float, cost_ms: float, window_ms: float) -> int:
-    """Whole milliseconds until the bucket can pay."""
-    return max(0, ceil(used_ms + cost_ms - window_ms - TOLERANCE_MS))
+    """Whole milliseconds until the bucket can pay; the longest stands for any longer."""
+    return max(0, ceil(min(used_ms + cost_ms - window_ms, LONGEST_MS) - TOLERANCE_MS))
 
 
 def take(tat_ms: float, now_ms: float, cost_ms: float, window_ms: float) -> float:
@@ -72,11 +81,6 @@ def take(tat_ms: float, now_ms: float, cost_ms: float, window_ms: float) -> floa
     if fits(start_ms - now_ms, cost_ms, window_ms):
         return start_ms + cost_ms
     return max(start_ms, min(start_ms + cost_ms, _deepest(now_ms, window_ms)))
-
-
-def give_back(tat_ms: float, cost_ms: float) -> float:
-    """The instant after a refund; one that lies in the past is a full bucket, never more."""
-    return tat_ms - cost_ms
 
 
 def clamp(tat_ms: float, now_ms: float, window_ms: float) -> float:
@@ -91,8 +95,8 @@ def remaining(used_ms: float, rate: Rate) -> float:
 
 
 def reset_ms(used_ms: float) -> int:
-    """Whole milliseconds until the bucket is full."""
-    return ceil(used_ms - TOLERANCE_MS) if used_ms > TOLERANCE_MS else 0
+    """Whole milliseconds until the bucket is full; the longest stands for any longer."""
+    return ceil(min(used_ms, LONGEST_MS) - TOLERANCE_MS) if used_ms > TOLERANCE_MS else 0
 
 
 def _deepest(now_ms: float, window_ms: float) -> float:

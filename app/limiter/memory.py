@@ -58,10 +58,11 @@ class MemoryLimiter:
             return Spent(admitted=False, refusals=tuple(refusals))
         lease.buckets = tuple([meter.bucket for meter in meters])
         lease.prices = tuple(prices)
-        levels = [meter.take(lease, price, now_ms) for meter, price in zip(meters, prices, strict=True)]
+        for meter, price in zip(meters, prices, strict=True):
+            meter.take(lease, price, now_ms)
         self._records.add(lease)
         self._spent.add((lease.tenant, lease.model), lease.weighted_tokens, now_ms)
-        return Spent(True, _tightest(levels), (), lease.tokens_reserved, charge.ttl_ms)
+        return Spent(True, _tightest([meter.level(now_ms) for meter in meters]), (), lease.tokens_reserved, charge.ttl_ms)
 
     async def record(self, lease_id: str, answer: bytes) -> None:
         """Keep the answer that a replay of the lease's request gets. Raises NotFound."""
@@ -86,8 +87,9 @@ class MemoryLimiter:
         prices = []
         for bucket, price in zip(lease.buckets, lease.prices, strict=True):
             meter = self._meters.of(bucket)
-            meter.free(lease)
-            prices.append(meter.correct(bucket, price, tokens, now_ms))
+            if freed:
+                meter.free(lease)
+            prices.append(meter.correct(lease, bucket, price, tokens, now_ms))
         lease.prices, lease.weighted_tokens = tuple(prices), tokens
         self._spent.add((lease.tenant, lease.model), -refunded, now_ms)
         self._end(lease, "settled", now_ms)
@@ -103,15 +105,16 @@ class MemoryLimiter:
         lease = self._records.find(lease_id, scope)
         if lease.state != "live":
             raise LeaseEnded(f"lease {lease_id!r} is {lease.state}; its slot has been freed", field="lease_id")
-        self._records.renew(lease, now_ms + ttl_ms)
+        expires_ms = now_ms + ttl_ms
         for bucket in lease.buckets:
-            self._meters.of(bucket).renew(lease)
+            self._meters.of(bucket).renew(lease, expires_ms)
+        self._records.renew(lease, expires_ms)
         return ttl_ms
 
     async def cancel(self, lease_id: str, scope: str) -> None:
         """Undo the whole charge, requests too, for work that never started; again changes nothing.
 
-        Raises NotFound, LeaseEnded after a settle.
+        A bucket gets back what it has not earned again since (ledger.py). Raises NotFound, LeaseEnded after a settle.
         """
         now_ms = self._step()
         lease = self._records.find(lease_id, scope)
@@ -121,8 +124,9 @@ class MemoryLimiter:
             return
         for bucket, price in zip(lease.buckets, lease.prices, strict=True):
             meter = self._meters.of(bucket)
-            meter.free(lease)
-            meter.give_back(price)
+            if lease.state == "live":
+                meter.free(lease)
+            meter.give_back(lease, price, now_ms)
         self._spent.add((lease.tenant, lease.model), -lease.weighted_tokens, now_ms)
         self._end(lease, "cancelled", now_ms)
 

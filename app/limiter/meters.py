@@ -5,14 +5,17 @@ meter's own unit and is kept in the lease: milliseconds of a rate (gcra.py), a w
 """
 
 from abc import ABC, abstractmethod
-from collections import OrderedDict, deque
+from bisect import bisect_left, insort
+from collections import deque
 from collections.abc import Iterator
-from math import ceil, floor
+from itertools import islice
+from math import ceil
 from typing import ClassVar
 
 from app.limiter import gcra
-from app.limiter.charge import Bucket, Level, Refusal
+from app.limiter.charge import ROUNDING, Bucket, Level, Refusal
 from app.limiter.lease import Lease
+from app.limiter.ledger import Ledger
 
 MOST_HOLDERS_READ = 64
 """Leases looked at to say when room comes; past that it is unknown, so that a refusal stays cheap."""
@@ -25,9 +28,6 @@ KEPT_IDLE = 1024
 
 LOOKS_PER_NEW = 2
 """Meters looked at for each one made: idle ones then stay a bounded share of all, at a constant cost a request."""
-
-_ROUNDING = 1e-9
-"""Forgiven where a limit or a price times a factor falls just beside a whole number."""
 
 
 class Meter(ABC):
@@ -54,22 +54,21 @@ class Meter(ABC):
     def adopt(self, bucket: Bucket, now_ms: float) -> None:  # noqa: ARG002
         """Read the state under another limit or factor from now on."""
         self.bucket = bucket
-        self.most = gcra.most(bucket.limit)
+        self.most = gcra.most(bucket.capacity)
 
-    def take(self, lease: Lease, price: float, now_ms: float) -> Level:  # noqa: ARG002
-        """Charge the price that `ask` gave; the level after it."""
-        return self.level(now_ms)
+    def take(self, lease: Lease, price: float, now_ms: float) -> None:  # noqa: B027
+        """Charge the price that `ask` gave."""
 
     def free(self, lease: Lease) -> None:  # noqa: B027
-        """The lease has ended: return what it held, once, however often this is called."""
+        """A live lease ends: return what it holds."""
 
-    def give_back(self, price: float) -> None:  # noqa: B027
-        """Undo what stays charged after the end."""
+    def renew(self, lease: Lease, expires_ms: float) -> None:  # noqa: B027
+        """A live lease is about to get this end instead of its own."""
 
-    def renew(self, lease: Lease) -> None:  # noqa: B027
-        """The lease has got a new end, later than most."""
+    def give_back(self, lease: Lease, price: float, now_ms: float) -> None:  # noqa: B027
+        """Undo what stays charged after the end, as far as time has not undone it."""
 
-    def correct(self, bucket: Bucket, price: float, tokens: float, now_ms: float) -> float:  # noqa: ARG002
+    def correct(self, lease: Lease, bucket: Bucket, price: float, tokens: float, now_ms: float) -> float:  # noqa: ARG002
         """The price now that `tokens` were used under `bucket`; unchanged where tokens are not its matter."""
         return price
 
@@ -101,17 +100,17 @@ class SizeMeter(Meter):
 class RateMeter(Meter):
     """qps: requests in a GCRA bucket."""
 
-    __slots__ = ("rate", "tat_ms")
+    __slots__ = ("ledger", "rate", "tat_ms")
     period_ms: ClassVar[float] = 1000.0
 
     def __init__(self, bucket: Bucket) -> None:
         self.tat_ms = 0.0
+        self.ledger = Ledger()
         super().__init__(bucket)
 
     def adopt(self, bucket: Bucket, now_ms: float) -> None:
-        self.bucket = bucket
+        super().adopt(bucket, now_ms)
         self.rate = gcra.Rate.of(bucket.limit, bucket.burst, self.period_ms)
-        self.most = gcra.most(self.rate.capacity)
         if bucket.kind not in SHARED_KINDS:
             self.tat_ms = gcra.clamp(self.tat_ms, now_ms, self.rate.window_ms)
 
@@ -124,12 +123,12 @@ class RateMeter(Meter):
         observed = round((used_ms + price_ms) / rate.interval_ms, 3)
         return Refusal(self.bucket, observed, float(gcra.wait_ms(used_ms, price_ms, rate.window_ms)))
 
-    def take(self, lease: Lease, price: float, now_ms: float) -> Level:  # noqa: ARG002
+    def take(self, lease: Lease, price: float, now_ms: float) -> None:  # noqa: ARG002
         self.tat_ms = gcra.take(self.tat_ms, now_ms, price, self.rate.window_ms)
-        return self.level(now_ms)
+        self.ledger.admit(price, now_ms, self.rate.window_ms)
 
-    def give_back(self, price: float) -> None:
-        self.tat_ms = gcra.give_back(self.tat_ms, price)
+    def give_back(self, lease: Lease, price: float, now_ms: float) -> None:
+        self.tat_ms -= self.ledger.refund(price, price, lease.started_ms, self.tat_ms, now_ms)
 
     def used(self, now_ms: float) -> float:
         return gcra.used_ms(self.tat_ms, now_ms) / self.rate.interval_ms
@@ -148,42 +147,43 @@ class TokenRateMeter(RateMeter):
     __slots__ = ()
     period_ms = 60_000.0
 
-    def correct(self, bucket: Bucket, price: float, tokens: float, now_ms: float) -> float:
+    def correct(self, lease: Lease, bucket: Bucket, price: float, tokens: float, now_ms: float) -> float:
         """Charge or refund the difference; the rate is the one under which the lease was priced. Returns what stays charged."""
         rate = self.rate if bucket is self.bucket else gcra.Rate.of(bucket.limit, bucket.burst, self.period_ms)
         wanted_ms = gcra.price(tokens, bucket.factor, rate.capacity) * rate.interval_ms
         if wanted_ms <= price:
-            self.tat_ms = gcra.give_back(self.tat_ms, price - wanted_ms)
-            return wanted_ms
+            refund_ms = self.ledger.refund(price - wanted_ms, price, lease.started_ms, self.tat_ms, now_ms)
+            self.tat_ms -= refund_ms
+            return price - refund_ms
         before_ms = max(self.tat_ms, now_ms)
         self.tat_ms = gcra.take(self.tat_ms, now_ms, wanted_ms - price, self.rate.window_ms)
-        return price + self.tat_ms - before_ms
+        more_ms = self.tat_ms - before_ms
+        self.ledger.charge(lease.started_ms, more_ms)
+        return price + more_ms
 
 
 class HoldMeter(Meter):
-    """tokens_in_flight: whole tokens held by live leases, oldest end first, so that the next to free room is at hand."""
+    """tokens_in_flight: whole tokens held by live leases, listed by the end of each, so that the next to free room is at hand."""
 
-    __slots__ = ("ceiling", "held", "holders")
+    __slots__ = ("ceiling", "ends", "held")
 
     def __init__(self, bucket: Bucket) -> None:
         super().__init__(bucket)
         self.held = 0
-        self.holders: OrderedDict[Lease, int] = OrderedDict()
+        self.ends: list[tuple[float, str, int]] = []
 
     def adopt(self, bucket: Bucket, now_ms: float) -> None:
         super().adopt(bucket, now_ms)
-        self.ceiling = floor(bucket.limit)
+        self.ceiling = int(bucket.bound)
 
-    def take(self, lease: Lease, price: float, now_ms: float) -> Level:
-        self.holders[lease] = amount = int(price)
-        self.held += amount
-        return self.level(now_ms)
+    def take(self, lease: Lease, price: float, now_ms: float) -> None:  # noqa: ARG002
+        self._list(lease, lease.expires_ms, int(price))
 
     def free(self, lease: Lease) -> None:
-        self.held -= self.holders.pop(lease, 0)
+        self._unlist(lease)
 
-    def renew(self, lease: Lease) -> None:
-        self.holders.move_to_end(lease)
+    def renew(self, lease: Lease, expires_ms: float) -> None:
+        self._list(lease, expires_ms, self._unlist(lease))
 
     def used(self, now_ms: float) -> float:  # noqa: ARG002
         return float(self.held)
@@ -192,7 +192,7 @@ class HoldMeter(Meter):
         return Level(self.bucket, float(max(0, self.ceiling - self.held)), 0.0)
 
     def idle(self, now_ms: float) -> bool:  # noqa: ARG002
-        return not self.holders
+        return not self.ends
 
     def _ask(self, cost: float, now_ms: float) -> float | Refusal:
         price = self._price(cost)
@@ -200,29 +200,30 @@ class HoldMeter(Meter):
         return price if lacking <= 0 else Refusal(self.bucket, float(self.held + price), self._frees_in_ms(lacking, now_ms))
 
     def _price(self, cost: float) -> int:
-        return ceil(gcra.price(cost, self.bucket.factor, self.ceiling) - _ROUNDING)
+        return ceil(gcra.price(cost, self.bucket.factor, self.ceiling) - ROUNDING)
 
     def _frees_in_ms(self, lacking: int, now_ms: float) -> float | None:
         """When enough leases have ended at the latest, unless they are renewed; None where that needs too many of them."""
-        latest_ms = now_ms
-        for read, (lease, amount) in enumerate(self.holders.items()):
-            if read == MOST_HOLDERS_READ:
-                break
-            latest_ms = max(latest_ms, lease.expires_ms)
+        for expires_ms, _, amount in islice(self.ends, MOST_HOLDERS_READ):
             lacking -= amount
             if lacking <= 0:
-                return float(ceil(latest_ms - now_ms))
+                return float(ceil(expires_ms - now_ms))
         return None
+
+    def _list(self, lease: Lease, expires_ms: float, amount: int) -> None:
+        insort(self.ends, (expires_ms, lease.lease_id, amount))
+        self.held += amount
+
+    def _unlist(self, lease: Lease) -> int:
+        _, _, amount = self.ends.pop(bisect_left(self.ends, (lease.expires_ms, lease.lease_id)))
+        self.held -= amount
+        return amount
 
 
 class SlotMeter(HoldMeter):
     """concurrency: one slot a lease; a factor moves the number of slots, never below one."""
 
     __slots__ = ()
-
-    def adopt(self, bucket: Bucket, now_ms: float) -> None:
-        super().adopt(bucket, now_ms)
-        self.ceiling = max(1, floor(bucket.limit * bucket.factor + _ROUNDING))
 
     def _price(self, cost: float) -> int:  # noqa: ARG002
         return 1

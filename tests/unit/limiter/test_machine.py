@@ -20,8 +20,8 @@ PERIOD_MS = {"qps": 1000, "tpm": 60_000}
 LIMITED = (
     bucket("qps", 3, "site", ()),
     bucket("qps", 0.5, burst=2.0),
-    bucket("tpm", 7001),
-    bucket("tpm", 977, "tenant_model", ("a", "m"), factor=0.7),
+    bucket("tpm", 7001, burst=6007.0),
+    bucket("tpm", 977, "tenant_model", ("a", "m"), burst=911.0, factor=0.7),
     bucket("concurrency", 3, factor=1.5),
     bucket("tokens_in_flight", 3000, factor=0.9),
     bucket("request_tokens", 900),
@@ -42,7 +42,9 @@ def run(step: Coroutine[Any, Any, Any]) -> Any:
 @dataclass
 class ExactLease:
     charge: Charge
+    admitted_ms: Fraction
     expires_ms: Fraction
+    first_paid_ms: dict[Bucket, Fraction] = field(default_factory=dict)
     paid_ms: dict[Bucket, Fraction] = field(default_factory=dict)
     live: bool = True
     ended_ms: Fraction = Fraction(0)
@@ -51,11 +53,21 @@ class ExactLease:
 
 
 @dataclass
+class Slot:
+    """Charges admitted near to each other."""
+
+    first_ms: Fraction
+    last_ms: Fraction
+    charged_ms: Fraction
+
+
+@dataclass
 class Exact:
     """What the limiter promises, written down without regard to speed."""
 
     now_ms: Fraction = Fraction(0)
     full_at_ms: dict[Bucket, Fraction] = field(default_factory=lambda: dict.fromkeys(LIMITED, Fraction(0)))
+    slots: dict[Bucket, list[Slot]] = field(default_factory=lambda: {limited: [] for limited in LIMITED})
     leases: list[ExactLease] = field(default_factory=list)
 
     def window_ms(self, limited: Bucket) -> Fraction:
@@ -99,25 +111,56 @@ class Exact:
         return Fraction(self.holding(limited) + self.held(limited, tokens) - self.ceiling(limited))
 
     def spend(self, charge: Charge) -> None:
-        lease = ExactLease(charge, self.now_ms + TTL_MS)
+        lease = ExactLease(charge, self.now_ms, self.now_ms + TTL_MS)
         for limited in charge.buckets:
             if limited.dimension in PERIOD_MS:
                 cost = charge.prompt_tokens + charge.max_tokens if limited.dimension == "tpm" else 1
-                lease.paid_ms[limited] = self.price_ms(limited, cost)
+                lease.paid_ms[limited] = lease.first_paid_ms[limited] = self.price_ms(limited, cost)
                 self.full_at_ms[limited] = max(self.now_ms, self.full_at_ms[limited]) + lease.paid_ms[limited]
+                self.admit(limited, lease.paid_ms[limited])
         self.leases.append(lease)
 
+    def admit(self, limited: Bucket, cost_ms: Fraction) -> None:
+        """Slots are a sixteenth of a window wide at most, and kept for two windows."""
+        slots, window_ms = self.slots[limited], self.window_ms(limited)
+        if slots and self.now_ms - slots[-1].first_ms < window_ms / 16:
+            slots[-1].last_ms = self.now_ms
+            slots[-1].charged_ms += cost_ms
+        else:
+            slots[:] = [slot for slot in slots if slot.last_ms >= self.now_ms - 2 * window_ms]
+            slots.append(Slot(self.now_ms, self.now_ms, cost_ms))
+
+    def slots_since(self, limited: Bucket, lease: ExactLease) -> list[Slot]:
+        """The slot of a lease and all after it; none where it is not kept any more."""
+        slots = [slot for slot in self.slots[limited] if slot.last_ms >= lease.admitted_ms]
+        return slots if slots and slots[0].first_ms <= lease.admitted_ms else []
+
+    def refund(self, limited: Bucket, lease: ExactLease, wanted_ms: Fraction) -> None:
+        """Give back, but leave the bucket where a full one would be by what was admitted since, without this lease."""
+        slots = self.slots_since(limited, lease)
+        if not slots:
+            return
+        others_ms = [slot.charged_ms for slot in slots]
+        others_ms[0] -= lease.paid_ms[limited]
+        least_ms = max(self.now_ms, *(slot.last_ms + sum(others_ms[index:]) for index, slot in enumerate(slots)))
+        given_ms = max(Fraction(0), min(wanted_ms, self.full_at_ms[limited] - least_ms))
+        self.full_at_ms[limited] -= given_ms
+        slots[0].charged_ms -= given_ms
+        lease.paid_ms[limited] -= given_ms
+
     def correct(self, lease: ExactLease, tokens: int) -> None:
-        for limited, paid_ms in lease.paid_ms.items():
+        for limited, paid_ms in tuple(lease.paid_ms.items()):
             if limited.dimension == "tpm":
                 delta_ms = self.price_ms(limited, tokens) - paid_ms
                 if delta_ms > 0:
                     start_ms = max(self.now_ms, self.full_at_ms[limited])
                     delta_ms = max(Fraction(0), min(delta_ms, self.now_ms + 2 * self.window_ms(limited) - start_ms))
                     self.full_at_ms[limited] = start_ms + delta_ms
+                    lease.paid_ms[limited] += delta_ms
+                    for slot in self.slots_since(limited, lease)[:1]:
+                        slot.charged_ms += delta_ms
                 else:
-                    self.full_at_ms[limited] += delta_ms
-                lease.paid_ms[limited] = paid_ms + delta_ms
+                    self.refund(limited, lease, -delta_ms)
 
     def end(self, lease: ExactLease, how: str) -> None:
         if lease.live:
@@ -142,7 +185,8 @@ class LimiterMachine(RuleBasedStateMachine):
         self.desk = Desk(keep_ms=KEEP_MS)
         self.exact = Exact()
         self.gone: list[str] = []
-        self.spent: dict[Bucket, list[tuple[Fraction, Fraction]]] = {limited: [] for limited in LIMITED if limited.dimension in PERIOD_MS}
+        self.windows_ms = {limited: self.exact.window_ms(limited) for limited in LIMITED if limited.dimension in PERIOD_MS}
+        self.admitted: list[ExactLease] = []
 
     def pick(self, index: int) -> ExactLease:
         return self.exact.leases[index % len(self.exact.leases)]
@@ -174,18 +218,18 @@ class LimiterMachine(RuleBasedStateMachine):
         assert answer.admitted == (not refused)
         if answer.admitted:
             self.exact.spend(charge)
-            for limited, paid_ms in self.exact.leases[-1].paid_ms.items():
-                self.spent[limited].append((self.exact.now_ms, paid_ms))
+            self.admitted.append(self.exact.leases[-1])
         else:
             touched = {level.bucket for level in before}
             assert [level for level in run(self.desk.limiter.usage("a")) if level.bucket in touched] == list(before)
 
     def told_in_time(self, limited: Bucket, lack: Fraction, frees_in_ms: float) -> None:
-        """A rate tells its exact wait; a hold a time by which enough leases have ended, unless they are renewed."""
+        """A rate tells its exact wait; a hold the first time by which enough leases have ended, unless they are renewed."""
         if limited.dimension in PERIOD_MS:
             assert abs(frees_in_ms - lack) <= 1 + NEAR
         else:
-            assert self.exact.holding(limited, self.exact.now_ms + Fraction(frees_in_ms)) <= self.exact.holding(limited) - lack
+            then_ms, room = self.exact.now_ms + Fraction(frees_in_ms), self.exact.holding(limited) - lack
+            assert self.exact.holding(limited, then_ms) <= room < self.exact.holding(limited, then_ms - 1)
 
     @precondition(lambda self: self.exact.leases)
     @rule(index=picks, prompt=st.integers(0, 600), completion=st.integers(0, 2000))
@@ -200,9 +244,7 @@ class LimiterMachine(RuleBasedStateMachine):
         assert settlement.tokens_charged == prompt + completion
         if not settlement.repeated:
             assert settlement.freed == lease.live
-            before = dict(lease.paid_ms)
             self.exact.correct(lease, prompt + completion)
-            self.note(lease, before)
             lease.report = usage
         self.exact.end(lease, "settled")
 
@@ -223,11 +265,8 @@ class LimiterMachine(RuleBasedStateMachine):
             return
         run(call)
         if lease.how != "cancelled":
-            before = dict(lease.paid_ms)
-            for limited, paid_ms in lease.paid_ms.items():
-                self.exact.full_at_ms[limited] -= paid_ms
-                lease.paid_ms[limited] = Fraction(0)
-            self.note(lease, before)
+            for limited, paid_ms in tuple(lease.paid_ms.items()):
+                self.exact.refund(limited, lease, paid_ms)
             self.exact.end(lease, "cancelled")
 
     @precondition(lambda self: self.exact.leases)
@@ -265,10 +304,6 @@ class LimiterMachine(RuleBasedStateMachine):
             return
         raise AssertionError(f"expected {error.__name__}")
 
-    def note(self, lease: ExactLease, before: dict[Bucket, Fraction]) -> None:
-        for limited, paid_ms in lease.paid_ms.items():
-            self.spent[limited].append((self.exact.now_ms, min(Fraction(0), paid_ms - before[limited])))
-
     @invariant()
     def holds_are_those_of_live_leases(self) -> None:
         live = {lease.charge.lease_id for lease in self.exact.leases if lease.live}
@@ -288,14 +323,16 @@ class LimiterMachine(RuleBasedStateMachine):
 
     @invariant()
     def no_stretch_passes_more_than_capacity_and_refill(self) -> None:
-        for limited, steps in self.spent.items():
-            window_ms = self.exact.window_ms(limited)
+        """What a stretch admitted, less what was ever given back of that; reports above a reservation are not admissions."""
+        for limited, window_ms in self.windows_ms.items():
             excess_ms, last_ms = Fraction(0), Fraction(0)
-            for at_ms, paid_ms in steps:
-                # The largest sum of any stretch that ends here, less the time it took (Kadane's scan).
-                excess_ms = max(Fraction(0), excess_ms - (at_ms - last_ms)) + paid_ms
-                last_ms = at_ms
-                assert excess_ms <= window_ms + NEAR
+            for lease in self.admitted:
+                if limited in lease.paid_ms:
+                    # The largest sum of any stretch that ends here, less the time it took (Kadane's scan).
+                    excess_ms = max(Fraction(0), excess_ms - (lease.admitted_ms - last_ms))
+                    excess_ms += min(lease.first_paid_ms[limited], lease.paid_ms[limited])
+                    last_ms = lease.admitted_ms
+                    assert excess_ms <= window_ms + NEAR
 
     def teardown(self) -> None:
         """When all is over, everything held is free and every bucket is full."""

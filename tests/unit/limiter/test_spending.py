@@ -4,6 +4,7 @@ import pytest
 
 from app.limiter.charge import Bucket, Level, Refusal, Spent, Usage
 from app.limiter.errors import Draining
+from app.limiter.meters import MOST_HOLDERS_READ
 from tests.unit.limiter.conftest import SCOPE, Desk, bucket
 
 
@@ -165,6 +166,48 @@ async def test_factor_zero_sheds(desk: Desk, dimension: str) -> None:
     assert (await desk.spend(bucket(dimension, 100))).admitted
 
 
+@pytest.mark.parametrize(
+    ("limited", "observed", "bound"),
+    [
+        (bucket("concurrency", 2, factor=0.5), 2, 1),
+        (bucket("concurrency", 2, factor=0.01), 2, 1),
+        (bucket("concurrency", 0.5), 1, 0.5),
+        (bucket("qps", 50, burst=0.5), 1, 0.5),
+        (bucket("qps", 2, burst=1), 2, 1),
+        (bucket("qps", 0.1), 2, 1),
+        (bucket("tpm", 60), 120, 60),
+        (bucket("tpm", 60, factor=0.5), 120, 60),
+        (bucket("tpm", 50), 60, 50),
+        (bucket("tokens_in_flight", 60.7), 120, 60),
+        (bucket("request_tokens", 59), 60, 59),
+        (bucket("concurrency", 8, factor=0.0), 1, 0),
+    ],
+)
+async def test_a_refusal_names_what_bound(desk: Desk, limited: Bucket, observed: float, bound: float) -> None:
+    """A request is refused for bringing its bucket over the number named: the slots that a factor left, or what the bucket holds."""
+    await desk.spend(limited)
+    refusal = (await desk.spend(limited)).refusals[0]
+    assert (observed, bound) == (refusal.observed, refusal.bound)
+    assert refusal.bucket is limited
+
+
+async def test_a_level_names_what_it_is_out_of(desk: Desk) -> None:
+    """What remains is out of the slots that a factor left, the burst, the budget or the tokens: each bucket's own full level."""
+    limited = [bucket("concurrency", 8, factor=0.7), bucket("qps", 2, burst=5), bucket("tpm", 600), bucket("tokens_in_flight", 100.5)]
+    levels = (await desk.spend(*limited)).levels
+    assert [(level.remaining, level.bound) for level in levels] == [(4, 5), (4, 5), (540, 600), (40, 100)]
+
+
+@pytest.mark.parametrize("limit", [1e-300, 5e-324])
+async def test_no_absurd_wait_is_told(desk: Desk, limit: float) -> None:
+    """A limit so small that its unit takes ages is told as a wait of 30 days."""
+    limited = [bucket("qps", limit), bucket("tpm", limit)]
+    answer = await desk.spend(*limited, prompt_tokens=1, max_tokens=0)
+    assert [level.reset_ms for level in answer.levels] == [30 * 86_400_000] * 2
+    refused = await desk.spend(*limited, prompt_tokens=1, max_tokens=0)
+    assert [refusal.frees_in_ms for refusal in refused.refusals] == [30 * 86_400_000] * 2
+
+
 async def test_size_of_one_request(desk: Desk) -> None:
     """request_tokens bounds each request alone, however many there are."""
     size = bucket("request_tokens", 60)
@@ -229,6 +272,27 @@ async def test_room_comes_when_enough_leases_end(desk: Desk) -> None:
 
     await desk.limiter.renew(charges[0].lease_id, SCOPE, 40_000)
     assert (await desk.spend(held)).refusals[0].frees_in_ms == 20_000
+
+
+async def test_room_is_told_by_the_lease_that_ends_first(desk: Desk) -> None:
+    """Of two holders, one renewed for an hour and one of 30 s, the second frees its slot first; renewed in turn it no longer does."""
+    slots = bucket("concurrency", 2)
+    long, short = desk.charge(slots), desk.charge(slots)
+    await desk.limiter.spend(long)
+    await desk.limiter.renew(long.lease_id, SCOPE, 3_600_000)
+    await desk.limiter.spend(short)
+    assert (await desk.spend(slots)).refusals[0].frees_in_ms == 30_000
+
+    await desk.limiter.renew(short.lease_id, SCOPE, 3_700_000)
+    assert (await desk.spend(slots)).refusals[0].frees_in_ms == 3_600_000
+
+
+async def test_many_long_holders_hide_no_short_one(desk: Desk) -> None:
+    """Behind more leases of an hour than are looked at, one of 30 s still tells when room comes."""
+    slots = bucket("concurrency", MOST_HOLDERS_READ + 1)
+    for ttl_ms in (*[3_600_000] * MOST_HOLDERS_READ, 30_000):
+        await desk.spend(slots, ttl_ms=ttl_ms)
+    assert (await desk.spend(slots)).refusals[0].frees_in_ms == 30_000
 
 
 async def test_ended_leases_make_no_room_twice(desk: Desk) -> None:
