@@ -24,7 +24,7 @@ _STAND_INS: dict[str, Any] = {
     "input": 1,
     "output": 1,
     "cached": 1,
-    "retention_days": 1,
+    "retention_days": 365,
     "fields": [],
 }
 """By field of an element, something right: it takes the place of what only a question tells."""
