@@ -116,7 +116,9 @@ def test_wrong_engines_are_told_while_serving(start_serve: Callable[..., Serve])
     good = file.read_text()
     assert server.parts()["engines"] == {"ok": True, "detail": "2 configured"}
 
-    file.write_text(good.replace("models:", "kind: vlmm\n  models:"))
+    wrong = server.var / "wrong.yaml"
+    wrong.write_text(good.replace("models:", "kind: vlmm\n  models:"))
+    wrong.replace(file)
     wait_until(lambda: not server.parts()["engines"]["ok"])
     assert "sluice.yaml: engines.0.kind: Input should be 'vllm'" in server.parts()["engines"]["detail"]
     assert server.parts()["telemetry"]["ok"]
