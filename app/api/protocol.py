@@ -6,9 +6,10 @@ is refused is a problem+json like every error of ours, after the answers that ar
 """
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 import httptools
+from uvicorn._types import HTTPScope
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from app.api.problems import problem
@@ -174,7 +175,9 @@ class Connection(HttpToolsProtocol):
 
     def _refuse(self, error: SluiceError) -> None:
         """Answer at once, or after the requests before; a body that turns out broken ends its own request."""
-        self._refusal = error
+        self._refusal = error.with_traceback(None)  # its frames would keep what was sent
+        self.headers = []
+        self.scope = cast("HTTPScope", {})
         own = self._in_body and not self.pipeline
         if own and self.cycle.response_started:
             self.transport.close()
