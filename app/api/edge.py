@@ -166,10 +166,12 @@ async def _read(receive: Receive, headers: dict[bytes, bytes], limit: int) -> by
 
 
 async def _rest(message: Message, receive: Receive, limit: int) -> bytes:
-    """The body whose first piece is `message`. Raises BodyTooLarge where reading stops."""
+    """The body whose first piece is `message`. Raises BodyTooLarge where reading stops, BadRequest where the caller hangs up."""
     chunks: list[bytes] = []
     size = 0
     while True:
+        if message["type"] == "http.disconnect":  # half of a body may be a whole request; nobody asked for that one
+            raise BadRequest(f"body: the connection ended after {size} bytes of it", field="body")
         chunks.append(message.get("body", b""))
         size += len(chunks[-1])
         if size > limit:

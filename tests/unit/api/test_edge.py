@@ -137,6 +137,19 @@ async def test_a_body_in_pieces_is_put_together():
     assert [messages[0]["status"] for messages in (too_large, at_a_stroke)] == [413, 413]
 
 
+@pytest.mark.parametrize("before", [(), (b"{}",), (b"{", b"}")])
+async def test_a_body_cut_short_is_no_request(before: Sequence[bytes]):
+    """What came before the caller hung up is never taken for the whole body, even where it would make one."""
+    waiting: list[Message] = [{"type": "http.request", "body": chunk, "more_body": True} for chunk in before]
+
+    async def receive() -> Message:
+        return waiting.pop(0) if waiting else {"type": "http.disconnect"}
+
+    start, body = await sent(edge_of(echo), receive, (b"content-length", b"100"))
+
+    assert (start["status"], orjson.loads(body["body"])["field"]) == (400, "body")
+
+
 @pytest.mark.parametrize("before", [(), (b"{",), (b"{", b'"a"')])
 async def test_a_body_that_stops_is_a_timeout(before: Sequence[bytes], monkeypatch: pytest.MonkeyPatch):
     """A sender that stops before, in or after the first piece of its body is told so, and its connection is closed."""
