@@ -3,6 +3,7 @@
 import fcntl
 import hashlib
 import os
+import shutil
 import stat
 import sys
 import tempfile
@@ -115,10 +116,7 @@ def private_dir(parent: Path, name: str = "run", owner_uid: int | None = None) -
     The same parent always gives the same folder. `owner_uid` is who may use it, beside root; by default this process.
     Raises ConfigError where even the short path is too long, or where the folder is somebody else's.
     """
-    folder = parent.absolute() / name
-    if not _has_room(folder):
-        digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]
-        folder = Path(tempfile.gettempdir()) / f"sluice-{digest}"
+    folder = _private_path(parent, name)
     if not _has_room(folder):
         raise ConfigError(
             f"{folder}: too long for the path of a unix socket, which has {SOCKET_PATH_BYTES} bytes",
@@ -127,6 +125,24 @@ def private_dir(parent: Path, name: str = "run", owner_uid: int | None = None) -
     folder.mkdir(mode=0o700, exist_ok=True, parents=folder.parent == parent)
     _claim(folder, os.getuid() if owner_uid is None else owner_uid)
     return folder
+
+
+def remove_private_dir(parent: Path, name: str = "run") -> None:
+    """Remove the folder that private_dir made, with all in it, where it is not in `parent`: nobody would look for it there.
+
+    For the end, when no program works in it any more.
+    """
+    folder = _private_path(parent, name)
+    if folder.parent != parent.absolute():
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _private_path(parent: Path, name: str) -> Path:
+    folder = parent.absolute() / name
+    if _has_room(folder):
+        return folder
+    digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]
+    return Path(tempfile.gettempdir()) / f"sluice-{digest}"
 
 
 def _has_room(folder: Path) -> bool:

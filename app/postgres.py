@@ -22,7 +22,7 @@ import psycopg
 
 from app.database import INTAKE, LOG, OWNER, REGISTRY, ROLES, DatabaseDown, DatabaseUrls, conninfo, create_roles, external_urls, url_of
 from app.errors import ConfigError
-from app.folders import FolderInUse, FolderLock, private_dir
+from app.folders import FolderInUse, FolderLock, private_dir, remove_private_dir
 from app.placement import home_in, ordinary_user, programs_for
 from app.processes import Child, ChildFailed, Kept, Launcher
 from app.settings import EMBEDDED, Settings
@@ -140,6 +140,7 @@ class EmbeddedPostgres:
         programs = _programs(user)
         data = home / "data"
         sockets = private_dir(home, owner_uid=user.pw_uid if user else None)
+        self._launcher.afterwards(lambda: remove_private_dir(home))
         self._access.prepare(sockets, must_exist=data.exists())
         if not data.exists():
             await self._init(programs / "initdb", data, user)

@@ -197,6 +197,7 @@ class Launcher:
         self._clock = clock
         self._sleep = sleep
         self._held: list[Child | Kept] = []
+        self._afterwards: list[Callable[[], None]] = []
 
     async def start(self, name: str, argv: Argv, **options: Unpack[Options]) -> Child:
         """Start a child once. Raises ChildFailed where it cannot start or ends before `ready` returns."""
@@ -219,6 +220,12 @@ class Launcher:
         while self._held:
             left_s = (deadline_ms - self._clock.monotonic_ms()) / 1000
             await self._held.pop().stop(min(STOP_TIMEOUT_S, max(STOP_LEAST_S, left_s)))
+        while self._afterwards:
+            self._afterwards.pop()()
+
+    def afterwards(self, clear: Callable[[], None]) -> None:
+        """Call `clear` when all children have been stopped: what they worked with is nobody's then."""
+        self._afterwards.append(clear)
 
 
 async def _spawn(name: str, argv: Argv, options: Options) -> Child:

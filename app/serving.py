@@ -27,7 +27,7 @@ from app.clock import Clock, SystemClock
 from app.database import DatabaseUrls, external_urls, migrate
 from app.errors import ConfigError
 from app.examples import announce, lay_down_keys, seed_tenants
-from app.folders import SERVE_LOCK, FolderLock, private_dir
+from app.folders import SERVE_LOCK, FolderLock, private_dir, remove_private_dir
 from app.main import Service, Surroundings, build
 from app.observability.metrics import Metrics
 from app.policy.embedded import opa_url, start_opa
@@ -82,6 +82,7 @@ async def serve_until_stopped(settings: Settings, file: Path, var: Path, overrid
 async def _surroundings(settings: Settings, var: Path, launcher: Launcher) -> Surroundings:
     secrets_dir = secrets_folder(settings, var)
     sockets = private_dir(var)
+    launcher.afterwards(lambda: remove_private_dir(var))
     urls = await _database(settings, var, launcher, secrets_dir)
     embedded_opa, embedded_telemetry = settings.opa.url == EMBEDDED, settings.telemetry.url == EMBEDDED
     return Surroundings(

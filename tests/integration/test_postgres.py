@@ -119,12 +119,16 @@ async def test_lost_passwords_are_an_error_with_a_remedy(var, launcher):
 
 
 async def test_odd_and_long_folders_work(var, launcher):
-    """A folder with spaces, and one too long for a socket, serve like any other."""
+    """A folder with spaces, and one too long for a socket, serve like any other; a short one made for the socket goes in the end."""
     odd = var.with_name("a folder' with = odd" + "x" * 80)
     server = embedded(odd, launcher)
     await server.start()
 
     assert await rows(server.urls.registry, "SELECT current_user::text") == [("sluice_registry",)]
+    [(sockets,)] = await rows(server.admin_url, "SHOW unix_socket_directories")
+    assert not Path(sockets).is_relative_to(odd)
+    await launcher.stop_all()
+    assert not Path(sockets).exists()  # noqa: ASYNC240 - one look
 
 
 async def test_a_folder_that_cannot_be_used_is_named(var, launcher):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.errors import ConfigError
-from app.folders import SOCKET_PATH_BYTES, FolderInUse, FolderLock, Holder, private_dir, working_folder
+from app.folders import SOCKET_PATH_BYTES, FolderInUse, FolderLock, Holder, private_dir, remove_private_dir, working_folder
 from tests.fixtures.users import as_nobody
 
 LONG = "x" * 100
@@ -118,6 +118,17 @@ def test_a_long_path_gets_a_short_folder_of_its_own(short):
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert private_dir(short / LONG / "a") == folder
     assert private_dir(short / LONG / "b") != folder
+
+
+def test_a_short_folder_is_removed_in_the_end(short):
+    """What lies elsewhere goes with all that is in it; what lies in the parent stays, as does what was never made."""
+    near, far = private_dir(short / "var"), private_dir(short / LONG)
+    (far / "left.sock").touch()
+    for parent in (short / "var", short / LONG, short / LONG, short / LONG / "never"):
+        remove_private_dir(parent)
+
+    assert near.is_dir()
+    assert not far.exists()
 
 
 def test_no_room_anywhere_is_an_error_with_a_remedy(short, monkeypatch):

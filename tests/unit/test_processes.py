@@ -260,3 +260,14 @@ def is_running(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+async def test_what_children_worked_with_is_cleared_after_the_last_has_ended(launcher):
+    """Each is cleared once, the newest first, and none while a child runs."""
+    child, cleared = await launcher.start("sleeper", shell("sleep 60")), []
+    for name in ("a", "b"):
+        launcher.afterwards(lambda name=name: cleared.append((name, child.returncode is not None)))
+    await launcher.stop_all(timeout_s=0.5)
+    await launcher.stop_all(timeout_s=0.5)
+
+    assert cleared == [("b", True), ("a", True)]
