@@ -135,6 +135,20 @@ async def test_every_problem_is_named_at_once(rego_folder: Path, opa_binary: Pat
     assert "rules/second/second.rego:8" in message
 
 
+async def test_each_syntax_error_is_named_in_rules_helpers_and_tests(rego_folder: Path, opa_binary: Path) -> None:
+    """Twelve broken tests, more than opa itself would name, beside a broken rule and helper: each has its place."""
+    for number in range(12):
+        write_rule(rego_folder, f"mine{number}", "shed contains 0.1")
+        (rego_folder / f"rules/mine{number}/mine{number}_test.rego").write_text("package x {\n")
+    write_rule(rego_folder, "broken", "shed contains")
+    (rego_folder / "lib").mkdir(exist_ok=True)
+    (rego_folder / "lib" / "shared.rego").write_text("package sluice.lib.shared\n\nf(x) :=\n")
+    said = (await refusal(rego_folder, opa_binary)).splitlines()
+
+    tests = {f"rules/mine{number}/mine{number}_test.rego:2" for number in range(12)}
+    assert {line.split(": ", 1)[0] for line in said} == {"lib/shared.rego:4", "rules/broken/broken.rego:9", *tests}
+
+
 async def test_functions_in_lib_serve_several_rules(rego_folder: Path, opa_binary: Path) -> None:
     """A helper that takes its values as arguments is allowed and travels in the bundle."""
     (rego_folder / "lib").mkdir(exist_ok=True)
