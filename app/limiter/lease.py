@@ -1,12 +1,20 @@
 """A lease: what one admitted request was charged, who may end it, and what its end came to."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from sys import getsizeof
 from typing import Literal
 
 from app.limiter.charge import Bucket, Charge, LiveLease, Settlement, Usage
 
 LEAST_TOKENS = 1
 """Reserved at least, so that a request that names no tokens is never free."""
+
+RECORD_BYTES = 1400
+"""One lease without its answer and the texts of its request, measured: usage, settlement, prices, places in the indexes."""
+
+BUCKET_BYTES = 200
+"""One bucket and its key without its text, measured: kept by a lease whose request brought it, where no other one had."""
 
 
 State = Literal["live", "settled", "expired", "released", "cancelled"]
@@ -34,6 +42,8 @@ class Lease:
     expires_ms: float
     weighted_tokens: float
     """Charged to tpm before factors: first as reserved, then as used."""
+    size_bytes: int = 0
+    """What keeping it takes, its answer aside."""
     buckets: tuple[Bucket, ...] = ()
     prices: tuple[float, ...] = ()
     """What each bucket was charged, in its meter's unit."""
@@ -62,6 +72,15 @@ class Lease:
             now_ms + charge.ttl_ms,
             max(float(LEAST_TOKENS), charge.prompt_tokens * charge.input_cost + charge.max_tokens * charge.output_cost),
         )
+
+    def pay(self, buckets: tuple[Bucket, ...], prices: tuple[float, ...], brought: Iterable[Bucket]) -> None:
+        """Note what it costs, and weigh it. `brought` are the buckets of its request, some of which may stand in `buckets`."""
+        self.buckets, self.prices = buckets, prices
+        texts = (self.tenant, self.model, *(self.request_key or ())[-1:])
+        self.size_bytes = RECORD_BYTES + sum(map(getsizeof, texts))
+        for bucket, own in zip(buckets, brought, strict=True):
+            if bucket is own:
+                self.size_bytes += BUCKET_BYTES + getsizeof(bucket.key[-1])
 
     @property
     def tokens_reserved(self) -> int:

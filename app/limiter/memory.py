@@ -50,14 +50,13 @@ class MemoryLimiter:
             raise Draining("this process is shutting down and admits nothing new")
         if charge.request_key is not None and self._records.recall(charge.request_key, charge.request_digest) is not None:
             raise RequestInFlight(f"request_id {charge.request_key[-1]!r} was admitted a moment ago", field="request_id")
-        self._records.make_room()
         self._meters.sweep(now_ms)
         lease = Lease.of(charge, now_ms)
         meters, prices, refusals = self._ask(charge, lease, now_ms)
         if refusals:
             return Spent(admitted=False, refusals=tuple(refusals))
-        lease.buckets = tuple([meter.bucket for meter in meters])
-        lease.prices = tuple(prices)
+        lease.pay(tuple([meter.bucket for meter in meters]), tuple(prices), charge.buckets)
+        self._records.make_room(lease)
         for meter, price in zip(meters, prices, strict=True):
             meter.take(lease, price, now_ms)
         self._records.add(lease)

@@ -9,9 +9,6 @@ from app.errors import NotFound
 from app.limiter.errors import LeaseRecordsFull, RequestIdReused, RequestInFlight
 from app.limiter.lease import Lease, State
 
-RECORD_BYTES = 1400
-"""One record without its answer, measured: lease, usage, settlement, ids, prices and its places in the indexes."""
-
 FORGOTTEN = "Let it go: leases are forgotten by a restart, and lease.keep_ms after their end. Or use the key that asked for it."
 """What to do about a lease that is not there: the usual causes, where the id was not mistyped."""
 
@@ -57,19 +54,19 @@ class LeaseRecords:
         while ended and ended[0].ended_ms + self._keep_ms <= now_ms:
             self._forget(ended.popleft())
 
-    def make_room(self) -> None:
-        """Let go of the oldest ended records while there is no room for one more. Raises LeaseRecordsFull."""
+    def make_room(self, lease: Lease) -> None:
+        """Let go of the oldest ended records while there is no room for this lease. Raises LeaseRecordsFull."""
         ended = self._ended_in_order
-        while ended and self.bytes + RECORD_BYTES > self._most_bytes:
+        while ended and self.bytes + lease.size_bytes > self._most_bytes:
             self._forget(ended.popleft())
             self._evicted.inc()
-        if self.bytes + RECORD_BYTES > self._most_bytes:
+        if self.bytes + lease.size_bytes > self._most_bytes:
             raise LeaseRecordsFull(f"{len(self.live)} leases in flight fill the bound of {self._most_bytes} bytes of lease records")
 
     def add(self, lease: Lease) -> None:
         """Keep a new live lease."""
         self.live[lease.lease_id] = lease
-        self.bytes += RECORD_BYTES
+        self.bytes += lease.size_bytes
         if lease.request_key is not None:
             self._by_request[lease.request_key] = lease
         self._expect(lease)
@@ -112,7 +109,7 @@ class LeaseRecords:
 
     def _forget(self, lease: Lease) -> None:
         del self._ended[lease.lease_id]
-        self.bytes -= RECORD_BYTES + len(lease.answer or b"")
+        self.bytes -= lease.size_bytes + len(lease.answer or b"")
         self._unlist(lease)
 
     def _unlist(self, lease: Lease) -> None:

@@ -44,8 +44,8 @@ class ExactLease:
     charge: Charge
     admitted_ms: Fraction
     expires_ms: Fraction
-    first_paid_ms: dict[Bucket, Fraction] = field(default_factory=dict)
     paid_ms: dict[Bucket, Fraction] = field(default_factory=dict)
+    least_paid_ms: dict[Bucket, Fraction] = field(default_factory=dict)
     live: bool = True
     ended_ms: Fraction = Fraction(0)
     how: str = "live"
@@ -115,7 +115,7 @@ class Exact:
         for limited in charge.buckets:
             if limited.dimension in PERIOD_MS:
                 cost = charge.prompt_tokens + charge.max_tokens if limited.dimension == "tpm" else 1
-                lease.paid_ms[limited] = lease.first_paid_ms[limited] = self.price_ms(limited, cost)
+                lease.paid_ms[limited] = lease.least_paid_ms[limited] = self.price_ms(limited, cost)
                 self.full_at_ms[limited] = max(self.now_ms, self.full_at_ms[limited]) + lease.paid_ms[limited]
                 self.admit(limited, lease.paid_ms[limited])
         self.leases.append(lease)
@@ -147,6 +147,7 @@ class Exact:
         self.full_at_ms[limited] -= given_ms
         slots[0].charged_ms -= given_ms
         lease.paid_ms[limited] -= given_ms
+        lease.least_paid_ms[limited] = min(lease.least_paid_ms[limited], lease.paid_ms[limited])
 
     def correct(self, lease: ExactLease, tokens: int) -> None:
         for limited, paid_ms in tuple(lease.paid_ms.items()):
@@ -323,14 +324,14 @@ class LimiterMachine(RuleBasedStateMachine):
 
     @invariant()
     def no_stretch_passes_more_than_capacity_and_refill(self) -> None:
-        """What a stretch admitted, less what was ever given back of that; reports above a reservation are not admissions."""
+        """What a stretch admitted, less what was ever given back of that; what a report adds later is no admission."""
         for limited, window_ms in self.windows_ms.items():
             excess_ms, last_ms = Fraction(0), Fraction(0)
             for lease in self.admitted:
-                if limited in lease.paid_ms:
+                if limited in lease.least_paid_ms:
                     # The largest sum of any stretch that ends here, less the time it took (Kadane's scan).
                     excess_ms = max(Fraction(0), excess_ms - (lease.admitted_ms - last_ms))
-                    excess_ms += min(lease.first_paid_ms[limited], lease.paid_ms[limited])
+                    excess_ms += lease.least_paid_ms[limited]
                     last_ms = lease.admitted_ms
                     assert excess_ms <= window_ms + NEAR
 

@@ -1,11 +1,13 @@
 """Lease records: replays by request id, kept for a while and within a bound of bytes."""
 
+import gc
+import tracemalloc
+
 import pytest
 
 from app.errors import NotFound
 from app.limiter.charge import Charge, Usage
 from app.limiter.errors import LeaseRecordsFull, RequestIdReused, RequestInFlight
-from app.limiter.records import RECORD_BYTES
 from tests.unit.limiter.conftest import SCOPE, Desk, bucket
 
 KEY = ("key-1", "a", "request-1")
@@ -19,6 +21,19 @@ async def answered(desk: Desk, key: tuple[str, ...] = KEY, answer: bytes = b"ans
     assert (await desk.limiter.spend(charge)).admitted
     await desk.limiter.record(charge.lease_id, answer)
     return charge
+
+
+async def weight(**rest: object) -> int:
+    """Bytes that a request with the longest of ids here is counted with, before its answer."""
+    desk = Desk()
+    await desk.spend(TPM, **{"request_key": (*KEY, "0" * 20), "request_digest": BODY} | rest)
+    return counted(desk)
+
+
+def counted(desk: Desk) -> int:
+    value = desk.metrics.registry.get_sample_value("sluice_lease_records_bytes")
+    assert value is not None
+    return int(value)
 
 
 def evicted(desk: Desk) -> float | None:
@@ -82,7 +97,7 @@ async def test_record_outlives_its_lease_for_a_while(desk: Desk, ending: str) ->
     assert await desk.limiter.recall(KEY, BODY) is None
     with pytest.raises(NotFound):
         await desk.limiter.settle(charge.lease_id, SCOPE, Usage(1, 1))
-    assert desk.metrics.registry.get_sample_value("sluice_lease_records_bytes") == 0
+    assert counted(desk) == 0
 
 
 async def test_cancelled_request_may_be_asked_again(desk: Desk) -> None:
@@ -105,7 +120,7 @@ async def test_lease_that_was_never_answered_frees_its_request_id(desk: Desk) ->
 
 async def test_oldest_ended_record_leaves_first_when_room_is_short() -> None:
     """At the bound the oldest ended records go, counted; leases in flight never do."""
-    desk = Desk(records_bytes=3 * RECORD_BYTES)
+    desk = Desk(records_bytes=3 * await weight())
     keys = [("key-1", "a", f"request-{number}") for number in range(4)]
     flying = await answered(desk, keys[0], b"")
     for key in keys[1:3]:
@@ -119,7 +134,7 @@ async def test_oldest_ended_record_leaves_first_when_room_is_short() -> None:
 
 async def test_full_of_leases_in_flight_admits_nothing() -> None:
     """Where leases in flight fill the bound, admission is refused before anything is charged, and resumes when one ends."""
-    desk = Desk(records_bytes=2 * RECORD_BYTES)
+    desk = Desk(records_bytes=2 * await weight())
     charge = await answered(desk, answer=b"")
     await desk.spend(TPM)
     with pytest.raises(LeaseRecordsFull) as raised:
@@ -133,24 +148,56 @@ async def test_full_of_leases_in_flight_admits_nothing() -> None:
 
 async def test_answers_count_towards_the_bound() -> None:
     """An answer's bytes are counted, once, and given back with its record."""
-    desk = Desk(records_bytes=10 * RECORD_BYTES)
+    one = await weight(request_key=KEY)
+    desk = Desk(records_bytes=10 * one)
     charge = await answered(desk, answer=b"x" * 1000)
     await desk.limiter.record(charge.lease_id, b"x" * 600)
-    assert desk.metrics.registry.get_sample_value("sluice_lease_records_bytes") == RECORD_BYTES + 600
-    await answered(desk, (*KEY, "long"), b"x" * (8 * RECORD_BYTES))
+    assert counted(desk) == one + 600
+    await answered(desk, (*KEY, "long"), b"x" * (8 * one))
     with pytest.raises(LeaseRecordsFull):
         await desk.spend(TPM)
 
 
 async def test_many_short_leases_keep_indexes_small() -> None:
     """100 000 settled requests of distinct ids leave records within the bound, and no trace in the order of expiry."""
-    desk = Desk(records_bytes=1000 * RECORD_BYTES)
+    most_bytes = 1_000_000
+    desk = Desk(records_bytes=most_bytes)
     records = desk.limiter._records
     for number in range(100_000):
         charge = desk.charge(request_key=("key-1", "a", str(number)), request_digest=BODY, ttl_ms=3_600_000)
         await desk.limiter.spend(charge)
         await desk.limiter.record(charge.lease_id, b"")
         await desk.limiter.settle(charge.lease_id, SCOPE, Usage(1, 1))
-    assert (len(records._ended), len(records._ended_in_order), len(records._by_request)) == (1000, 1000, 1000)
+    kept = len(records._ended)
+    assert (kept, kept) == (len(records._ended_in_order), len(records._by_request))
+    assert most_bytes * 0.9 < counted(desk) <= most_bytes
     assert len(records._expiries) <= 66
-    assert evicted(desk) == 99_000
+    assert evicted(desk) == 100_000 - kept
+
+
+@pytest.mark.parametrize("text", ["short", "\N{GRINNING FACE}" * 124])
+async def test_counted_bytes_are_those_of_memory(text: str) -> None:
+    """Whatever the size of its ids, a record is counted with what memory grows by, and at most a quarter more."""
+    desk, leases = Desk(), 1000
+    gc.collect()
+    tracemalloc.start()
+    for number in range(leases):
+        tenant, model, request_id, subject = [f"{number:03d}{name}{text}" for name in ("t", "m", "r", "s")]
+        buckets = [
+            bucket("qps", 1e6),
+            bucket("tpm", 1e9),
+            bucket("concurrency", 1e6),
+            bucket("request_tokens", 1e6, "subject", ("a", subject)),
+        ]
+        key = ("key-1", tenant, request_id)
+        charge = desk.charge(*buckets, tenant=tenant, model=model, request_key=key, request_digest=number.to_bytes(32, "big"))
+        await desk.limiter.spend(charge)
+        await desk.limiter.record(charge.lease_id, bytes(500))
+        await desk.limiter.settle(charge.lease_id, SCOPE, Usage(number, number))
+    del charge, buckets, key, tenant, model, request_id, subject
+    desk.limiter._meters._by_key.clear()
+    desk.limiter._spent.sums(desk.clock.monotonic_ms() + 600_000)
+    gc.collect()
+    grown, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert 1.0 <= counted(desk) / grown <= 1.25
