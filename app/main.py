@@ -11,7 +11,7 @@ from fastapi import FastAPI, Request
 from sqlalchemy.ext.asyncio import AsyncEngine
 from starlette.types import ASGIApp
 
-from app import __version__
+from app import __version__, garbage
 from app.api.bundles import bundle_routes
 from app.api.decide import HotRoutes
 from app.api.edge import Edge
@@ -137,6 +137,7 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
             background.start("readings", readings.publish)
             background.start("telemetry", follow_telemetry)
             background.start("leases", lambda: _expire_leases(limiter))
+            background.start("garbage", garbage.collect)
             yield
             await background.stop()
             await _close(policy, batcher, list(engines.values()))

@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 import structlog
 import uvicorn
 
+from app import garbage
 from app.api.protocol import Connection, look_at
 from app.api.status import Health
 from app.clock import Clock, SystemClock
@@ -137,6 +138,7 @@ class _Children:
         """Start what is ours to start, beside each other, and say that we are ready."""
         await asyncio.gather(self._opa(service), self._telemetry(), *(self._stand_in(e) for e in self.settings.engines if e.stand_in))
         await _all_well(service.health)
+        garbage.settle()
         announce(self.own_url, self.var, self.settings.engines, embedded=self.settings.database.url == EMBEDDED)
 
     async def stop(self) -> None:

@@ -71,7 +71,7 @@ def _exceeded(refusal: Refusal, rule: str | None) -> Reason:
         code = "request_tokens_exceeded" if dimension == "request_tokens" else "over_capacity"
     else:
         code = "closed" if refusal.shed else f"{dimension}_exceeded"
-    observed, limit = number(refusal.observed), number(bucket.limit)
+    observed, limit = number(refusal.observed), number(refusal.bound)
     message = f"{EXCEEDED[dimension]} of the {bucket.kind.replace('_', ' and ')}: {observed} against a limit of {limit}"
     frees = None if refusal.frees_in_ms is None else round(refusal.frees_in_ms)
-    return Reason(code, message, rule, bucket.kind, dimension, bucket.limit, refusal.observed, frees)
+    return Reason(code, message, rule, bucket.kind, dimension, refusal.bound, refusal.observed, frees)

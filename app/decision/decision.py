@@ -89,6 +89,9 @@ def replayed(answer: bytes) -> bytes:
     return orjson.dumps(document)
 
 
+RATES = ("qps", "tpm")
+"""Their limit is what is earned a second or a minute; with a burst, more than that may be left."""
+
 MAX_WHOLE = 2**53
 
 
@@ -102,7 +105,7 @@ def number(value: float) -> float | int:
 def _level(level: Level) -> dict[str, Any]:
     return {
         "bucket": level.bucket.kind,
-        "limit": number(level.bucket.limit),
+        "limit": number(level.bucket.limit if level.bucket.dimension in RATES else level.bound),
         "remaining": int(level.remaining),
         "reset_ms": round(level.reset_ms),
     }

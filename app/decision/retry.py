@@ -11,6 +11,7 @@ JITTER = 0.20
 """A5: a fifth, so that refused callers don't come back in one wave."""
 MAX_RETRY_MS = 120_000
 """Longer waits make clients give up; they ask again and are told again."""
+LONGEST_WINDOW_S = 30 * 24 * 3600
 WINDOW_S = {"qps": 1, "tpm": 60}
 
 
@@ -54,5 +55,5 @@ def _policy(level: Level) -> str:
     quota = max(1, math.floor(limit))
     if seconds is None:
         return f'"{level.bucket.dimension}";q={quota}'
-    window = seconds if limit >= 1 or limit <= 0 else math.ceil(seconds / limit)
+    window = seconds if limit >= 1 or limit <= 0 else math.ceil(min(seconds / limit, LONGEST_WINDOW_S))
     return f'"{level.bucket.dimension}";q={quota};w={window}'

@@ -23,7 +23,7 @@ T = TypeVar("T")
 MOST_PER_CALL = 8
 """Larger calls gain nothing: the cost of a call is spread well by then."""
 
-TOGETHER_SHARE = 0.3
+TOGETHER_SHARE = 0.5
 """Share of a question's time that a joint call may take; a joint answer takes a tenth of it, the rest is for asking alone."""
 
 ALONE_LEAST_MS = 2.0

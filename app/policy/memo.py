@@ -39,14 +39,14 @@ class Memo(Generic[V]):
     def __len__(self) -> int:
         return len(self._entries)
 
-    def use(self, key: Key, now_ms: float) -> V | None:
-        """The value under `key`, now the youngest; None where it is missing."""
+    def use(self, key: Key, now_ms: float, times: int = 1) -> V | None:
+        """The value under `key`, used `times` by now and the youngest; None where it is missing."""
         entry = self._entries.get(key)
         if entry is None:
             return None
         self._entries.move_to_end(key)
         entry.used_ms = entry.touched_ms = now_ms
-        entry.uses += 1
+        entry.uses += times
         return entry.value
 
     def put(self, key: Key, value: V, size: int, now_ms: float, *, heir_of: "Entry[V] | None" = None) -> None:
