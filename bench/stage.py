@@ -13,7 +13,7 @@ from bench.load import Load
 from bench.rules import SHIPPED, folder_of
 from bench.servers import Server, Sluice, fastapi_route, opa_alone, stand_in
 
-SHORT_LEASES = {"lease": {"ttl_ms": 5000}}
+SHORT_LEASES = {"lease": {"ttl_ms": 2000}}
 """A load as fast as the service answers would fill the bound of lease records with leases that nobody settles."""
 
 

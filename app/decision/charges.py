@@ -5,18 +5,41 @@ from app.decision.request import Asking, DecideRequest
 from app.limiter.charge import Bucket, Charge
 from app.policy.terms import Limit, Terms
 
+MOST_KEPT = 1_000
+"""Owners whose buckets are kept, each with its terms some 3 KB; past it all are made anew, as they are after each new snapshot."""
 
-def charges(asking: Asking, spec: ModelSpec, terms: Terms, *, lease_id: str, ttl_ms: float) -> Charge:
+
+class Buckets:
+    """The buckets that terms mean for an owner; warm requests share both, so they are made once."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[int, str, str, str], tuple[Terms, tuple[Bucket, ...]]] = {}
+
+    def of(self, terms: Terms, request: DecideRequest) -> tuple[Bucket, ...]:
+        """One bucket per limit, with the factor of its dimension."""
+        subject = (request.subject and request.subject.id) or ""
+        key = (id(terms), request.tenant, request.model, subject)
+        kept = self._kept.get(key)
+        # What is kept holds its terms alive, so no other terms can have their id meanwhile.
+        if kept is None:
+            if len(self._kept) >= MOST_KEPT:
+                self._kept.clear()
+            factors = dict(terms.factors)
+            buckets = tuple(
+                Bucket(one.bucket, _owner(one, request, subject), one.dimension, one.limit, one.burst, factors.get(one.dimension, 1.0))
+                for one in terms.limits
+            )
+            kept = self._kept[key] = (terms, buckets)
+        return kept[1]
+
+
+def charges(asking: Asking, spec: ModelSpec, terms: Terms, buckets: tuple[Bucket, ...], *, lease_id: str, ttl_ms: float) -> Charge:
     """The charge of one admitted request. Without `max_tokens` the model's default is reserved, per choice."""
     request = asking.request
-    factors = dict(terms.factors)
     reserve = spec.default_max_tokens if request.max_tokens is None else request.max_tokens
     return Charge(
         lease_id=lease_id,
-        buckets=tuple(
-            Bucket(limit.bucket, _owner(limit, request), limit.dimension, limit.limit, limit.burst, factors.get(limit.dimension, 1.0))
-            for limit in terms.limits
-        ),
+        buckets=buckets,
         prompt_tokens=request.prompt_tokens,
         max_tokens=reserve * request.n,
         requests_cost=terms.cost.requests,
@@ -32,7 +55,7 @@ def charges(asking: Asking, spec: ModelSpec, terms: Terms, *, lease_id: str, ttl
     )
 
 
-def _owner(limit: Limit, request: DecideRequest) -> tuple[str, ...]:
+def _owner(limit: Limit, request: DecideRequest, subject: str) -> tuple[str, ...]:
     match limit.bucket:
         case "tenant":
             return ("tenant", request.tenant)
@@ -42,6 +65,6 @@ def _owner(limit: Limit, request: DecideRequest) -> tuple[str, ...]:
             return ("model", request.model)
         case "subject":
             # Callers without a subject id share one bucket of the tenant, so that leaving it out gains nothing.
-            return ("subject", request.tenant, (request.subject and request.subject.id) or "")
+            return ("subject", request.tenant, subject)
         case _:
             return ("site",)

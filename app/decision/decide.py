@@ -16,7 +16,7 @@ from app.catalog.models import ModelSpec
 from app.clock import Clock
 from app.decision import conclude
 from app.decision.ask import Asker
-from app.decision.charges import charges
+from app.decision.charges import Buckets, charges
 from app.decision.decision import Decision, Facts
 from app.decision.entries import Records
 from app.decision.explain import explanation
@@ -65,19 +65,19 @@ class Decider:
     def __init__(self, rooms: Rooms) -> None:
         self._rooms = rooms
         self._asker = Asker(rooms.clock)
+        self._buckets = Buckets()
 
     async def decide(self, asking: Asking, *, explain: bool = False) -> Decision:
         """One decision. What a rule, a limit or an outage says is the decision, never an exception."""
         rooms, request = self._rooms, asking.request
         started = rooms.clock.monotonic_ms()
         tenant, spec = rooms.registry.tenant(request.tenant), rooms.catalog.model(request.model)
-        facts = self._facts(request, tenant)
         question = self._asker.ask(request, tenant, spec, rooms.policy.generation)
         terms: Terms | None = None
         failed: Unanswered | None = None
         try:
             terms = await self._terms(question, tenant, spec)
-            facts = replace(facts, revision=terms.revision, degraded=facts.degraded or terms.degraded)
+            facts = self._facts(request, tenant, terms)
             answered = rooms.clock.monotonic_ms()
             decision = await self._spend(asking, tenant, spec, terms, facts)
             spent = rooms.clock.monotonic_ms()
@@ -86,7 +86,7 @@ class Decider:
         except Unanswered as failure:
             failed = failure
             answered = spent = rooms.clock.monotonic_ms()
-            decision = conclude.unanswered(facts, failure.code, failure.rule, rooms.draw())
+            decision = conclude.unanswered(self._facts(request, tenant), failure.code, failure.rule, rooms.draw())
         ended = rooms.clock.monotonic_ms()
         rooms.tally.count(request, tenant, decision, ended - started)
         if explain:
@@ -115,7 +115,7 @@ class Decider:
             return conclude.denied(facts, terms.denies or (UNKNOWN,), rooms.draw())
         if terms.shed > 0 and rooms.draw() < terms.shed:
             return conclude.shed(facts, terms, rooms.draw())
-        charge = charges(asking, spec, terms, lease_id=facts.id, ttl_ms=rooms.ttl_ms)
+        charge = charges(asking, spec, terms, self._buckets.of(terms, asking.request), lease_id=facts.id, ttl_ms=rooms.ttl_ms)
         try:
             spent = await rooms.limiter.spend(charge)
         except (LeaseRecordsFull, Draining) as error:
@@ -136,18 +136,18 @@ class Decider:
             return conclude.unanswered(decision.facts, "audit_unavailable", None, self._rooms.draw())
         return decision
 
-    def _facts(self, request: DecideRequest, tenant: Tenant | None) -> Facts:
+    def _facts(self, request: DecideRequest, tenant: Tenant | None, terms: Terms | None = None) -> Facts:
         view = self._rooms.readings.view
         model = view.models.get(request.model)
         live = model if model is not None and model.nodes else None
         elapsed_ms = self._rooms.clock.monotonic_ms() - view.taken_ms
         return Facts(
             id=str(uuid7()),
-            revision=None,
+            revision=terms.revision if terms else None,
             quota_version=tenant.version if tenant else None,
             generation=self._rooms.policy.generation.number,
             age_ms=round(live.age_ms + elapsed_ms) if live is not None and live.age_ms is not None else None,
-            degraded=live is None,
+            degraded=live is None or (terms is not None and terms.degraded),
             node=_node(request, live) if live is not None else None,
         )
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 from app.limiter.charge import Level, Refusal
 
@@ -44,16 +45,17 @@ def limit_headers(levels: Sequence[Level]) -> dict[str, str]:
     """`RateLimit-Policy` and `RateLimit` of the tightest bucket per dimension, from the same atomic step as the decision."""
     if not levels:
         return {}
-    policies = ", ".join(_policy(level) for level in levels)
+    policies = ", ".join([_policy(level.bucket.dimension, level.bucket.limit) for level in levels])
     states = ", ".join(f'"{level.bucket.dimension}";r={int(level.remaining)};t={math.ceil(level.reset_ms / 1000)}' for level in levels)
     return {"RateLimit-Policy": policies, "RateLimit": states}
 
 
-def _policy(level: Level) -> str:
+@lru_cache(maxsize=4096)
+def _policy(dimension: str, limit: float) -> str:
     """Whole numbers alone stand in the field, so less than one a window is one in a longer window, rounded to be no promise."""
-    limit, seconds = level.bucket.limit, WINDOW_S.get(level.bucket.dimension)
+    seconds = WINDOW_S.get(dimension)
     quota = max(1, math.floor(limit))
     if seconds is None:
-        return f'"{level.bucket.dimension}";q={quota}'
+        return f'"{dimension}";q={quota}'
     window = seconds if limit >= 1 or limit <= 0 else math.ceil(min(seconds / limit, LONGEST_WINDOW_S))
-    return f'"{level.bucket.dimension}";q={quota};w={window}'
+    return f'"{dimension}";q={quota};w={window}'

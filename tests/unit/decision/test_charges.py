@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from app.auth.keys import Principal
 from app.catalog.models import ModelSpec
-from app.decision.charges import charges
+from app.decision.charges import Buckets, charges
 from app.decision.request import Asking, DecideRequest
 from app.limiter.charge import Charge
 from app.policy.terms import BUCKETS, Cost, Limit, Terms
@@ -17,7 +17,8 @@ SPEC = ModelSpec(id="m", default_max_tokens=512)
 
 def charged(terms: Terms, **fields: object) -> Charge:
     request = DecideRequest.model_validate({"tenant": "a", "model": "m", **fields})
-    return charges(Asking(request, CALLER, ("k-1", "a", "r"), b"digest"), SPEC, terms, lease_id="d-1", ttl_ms=30_000)
+    asking = Asking(request, CALLER, ("k-1", "a", "r"), b"digest")
+    return charges(asking, SPEC, terms, Buckets().of(terms, request), lease_id="d-1", ttl_ms=30_000)
 
 
 @pytest.mark.parametrize(
