@@ -98,7 +98,9 @@ class Edge:
             if not started:
                 await self._refuse(Draining("the server ends, and the request was not complete"), watch_start)
         except Exception as error:  # the last line: whatever went wrong, the caller gets a clear answer
-            log.exception("unexpected error", path=scope["path"], kind=type(error).__name__)
+            log.exception(
+                "unexpected error", path=scope["path"], kind=type(error).__name__, request_id=dict(echo).get(b"x-request-id", b"").decode()
+            )
             if not started:
                 await self._refuse(InternalError("an unexpected error; nothing of the request was kept"), watch_start)
 

@@ -46,7 +46,7 @@ class InternalError(SluiceError):
 
     code = "internal"
     status = 503
-    hint = "Try again; if it stays, look up the request id in the log."
+    hint = "Try again; if it stays, look up the X-Request-Id that you sent in the log."
 
 
 def problem(error: SluiceError) -> Answer:

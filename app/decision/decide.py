@@ -38,7 +38,7 @@ log = structlog.get_logger()
 QUOTA_DIMENSIONS = frozenset(("qps", "tpm", "concurrency"))
 """What a quota can name; a rule must limit each that it does name."""
 
-UNKNOWN = Deny("known", "unknown", "the tenant has no quota, or no model spec has this id")
+UNKNOWN = Deny("sluice", "unknown", "the tenant has no quota, or no model spec has this id")
 """Stands in where an operator's rules let them pass: without a quota or a spec nothing would be limited or reserved."""
 
 
@@ -88,7 +88,7 @@ class Decider:
             answered = spent = rooms.clock.monotonic_ms()
             decision = conclude.unanswered(self._facts(request, tenant), failure.code, failure.rule, rooms.draw())
         ended = rooms.clock.monotonic_ms()
-        rooms.tally.count(request, tenant, decision, ended - started)
+        rooms.tally.count(tenant, spec, decision, ended - started)
         if explain:
             stages = {"terms_ms": answered - started, "spend_ms": spent - answered, "write_ms": ended - spent}
             shadows = await rooms.policy.shadows(question, terms) if terms else []

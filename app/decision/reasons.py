@@ -1,6 +1,7 @@
 """The reason codes that Sluice itself gives; rules add their own. docs/reference/reasons.md is generated from here."""
 
 CODES = {
+    "unknown": "The tenant has no quota, or no model spec has this id, and no rule said so; without them nothing would be limited.",
     "qps_exceeded": "Requests per second of the named bucket are spent; come back after frees_in_ms.",
     "tpm_exceeded": "Tokens per minute of the named bucket are spent; come back after frees_in_ms.",
     "concurrency_exceeded": "As many requests as the named bucket allows are in flight.",

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from app.catalog.models import ModelSpec
 from app.decision.decision import Decision
-from app.decision.request import DecideRequest
 from app.observability.metrics import Metrics
 from app.quota.registry import Tenant
 
@@ -18,15 +18,14 @@ class Tally:
         self._metrics = metrics
         self._children: dict[tuple[str, ...], Any] = {}
 
-    def count(self, request: DecideRequest, tenant: Tenant | None, decision: Decision, took_ms: float) -> None:
-        """Count one decision and the time it took inside Sluice."""
+    def count(self, tenant: Tenant | None, spec: ModelSpec | None, decision: Decision, took_ms: float) -> None:
+        """Count one decision of a tenant and a model, where they are known, and the time it took inside Sluice."""
         reason = decision.reasons[0].code if decision.reasons else ""
-        known_model = decision.facts.revision is not None and reason != "unknown_model"
         key = (
             decision.outcome,
             self._metrics.reason(reason),
             self._metrics.tenant(tenant.id) if tenant else UNKNOWN,
-            self._metrics.model(request.model) if known_model else UNKNOWN,
+            self._metrics.model(spec.id) if spec else UNKNOWN,
             self._metrics.region(tenant.quota.region) if tenant else "",
             self._metrics.sla_class(tenant.quota.sla_class) if tenant else "",
         )

@@ -7,9 +7,11 @@ When down: flights end at once with PolicyUnavailable; after a silence, further 
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
+
+import structlog
 
 from app.clock import Clock
 from app.observability.metrics import Metrics
@@ -19,6 +21,8 @@ from app.policy.plan import Key
 from app.policy.unanswered import PolicyConflict, PolicyTimeout, PolicyUnavailable, Unanswered
 
 T = TypeVar("T")
+
+log = structlog.get_logger()
 
 MOST_PER_CALL = 8
 """Larger calls gain nothing: the cost of a call is spread well by then."""
@@ -90,8 +94,8 @@ class Batcher:
         self._clock = clock
         self._metrics = metrics
         self._timeout_ms = timeout_ms
-        self._together = _Lane(self._take_together, self._ask_together, calls)
-        self._alone = _Lane(self._take_alone, self._ask_alone, calls)
+        self._together = _Lane(self._take_together, self._landing(self._ask_together), calls)
+        self._alone = _Lane(self._take_alone, self._landing(self._ask_alone), calls)
         self._calls = calls
         self._flights: dict[Key, Flight] = {}
         self._waiting: deque[Flight] = deque()
@@ -154,6 +158,19 @@ class Batcher:
         self._flights.pop(flight.key, None)
         if not flight.landed.done():
             flight.landed.set_result(flight.receive(reply))
+
+    def _landing(self, ask: Callable[[list[Flight]], Coroutine[Any, Any, None]]) -> Callable[[list[Flight]], Coroutine[Any, Any, None]]:
+        """`ask`, and whatever goes wrong in it, its flights land: nobody waits for ever for what a stray answer provoked."""
+
+        async def landing(flights: list[Flight]) -> None:
+            try:
+                await ask(flights)
+            except Exception:
+                log.exception("policy_call_failed", questions=len(flights))
+                for flight in flights:
+                    self._land(flight, PolicyUnavailable("an answer that could not be used"))
+
+        return landing
 
     def _take_together(self) -> list[Flight]:
         return [self._waiting.popleft() for _ in range(min(MOST_PER_CALL, len(self._waiting)))]

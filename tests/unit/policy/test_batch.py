@@ -180,3 +180,19 @@ async def test_closing_lands_what_is_under_way() -> None:
     await batcher.close()
 
     assert isinstance(flight.result(), PolicyUnavailable)
+
+
+async def test_an_answer_that_breaks_its_reader_leaves_nobody_waiting() -> None:
+    """Whatever a stray answer provokes, all who asked are told that there is none, and the next question is asked anew."""
+    opa = opa_that(lambda tenant: {"deny": [tenant]})
+    batcher, sound = batcher_on(opa), opa.ask
+
+    async def broken(items: object, timeout_ms: float) -> object:
+        raise AttributeError("'list' object has no attribute 'get'")
+
+    opa.ask = broken  # type: ignore[method-assign,assignment]
+    replies = await asyncio.wait_for(asyncio.gather(ask(batcher, opa, "a"), ask(batcher, opa, "b")), 5)
+    opa.ask = sound  # type: ignore[method-assign]
+
+    assert [type(reply) for reply in replies] == [PolicyUnavailable, PolicyUnavailable]
+    assert isinstance(await asyncio.wait_for(ask(batcher, opa, "a"), 5), Reply)
