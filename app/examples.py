@@ -1,16 +1,16 @@
 """What a first start lays down for trying Sluice: settings, models, tenants, one key per role. Never over an operator's edits."""
 
 import json
-import os
 import re
 import shutil
 import socket
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
 import structlog
 
+from app import private_files
 from app.auth.keys import ROLES, Keys
 from app.errors import SluiceError
 from app.quota.registry import Registry
@@ -42,14 +42,26 @@ async def seed_tenants(registry: Registry) -> None:
 
 
 async def lay_down_keys(keys: Keys, var: Path) -> Path:
-    """`dev-keys.json` {role: key}, mode 0600, written once; a key in it that was revoked since stays revoked."""
+    """`dev-keys.json` {role: key}, mode 0600, left as it is where it is there: a key in it that was revoked stays revoked.
+
+    Without the file nobody knows the keys of an earlier start, or of one that was cut short: they are revoked for new ones.
+    Raises ConfigError, DatabaseDown.
+    """
     path = var / DEV_KEYS
     if not path.exists():
-        made = {role: await keys.create(name=f"dev-{role}", roles=[role], tenants=["*"], operator="first start") for role in ROLES}
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump({role: key.text for role, key in made.items()}, file, indent=2)
+        names = {role: f"dev-{role}" for role in ROLES}
+        await _revoke_lost(keys, set(names.values()), path)
+        made = {role: await keys.create(name=name, roles=[role], tenants=["*"], operator="first start") for role, name in names.items()}
+        private_files.replace(path, json.dumps({role: key.text for role, key in made.items()}, indent=2).encode())
     return path
+
+
+async def _revoke_lost(keys: Keys, names: Collection[str], path: Path) -> None:
+    """Revoke the keys in force that bear one of `names`."""
+    for key in await keys.list():
+        if key.revoked is None and key.principal.name in names:
+            await keys.revoke(str(key.id), operator="first start")
+            log.warning("dev_key.replaced", name=key.principal.name, problem=f"{path} was missing")
 
 
 def _free_port(wanted: int, taken: set[int]) -> int:

@@ -20,6 +20,7 @@ from typing import Any
 
 import psycopg
 
+from app import private_files
 from app.database import INTAKE, LOG, OWNER, REGISTRY, ROLES, DatabaseDown, DatabaseUrls, conninfo, create_roles, external_urls, url_of
 from app.errors import ConfigError
 from app.folders import FolderInUse, FolderLock, private_dir, remove_private_dir
@@ -162,8 +163,7 @@ class EmbeddedPostgres:
         making, password_file = data.with_name("data.new"), data.with_name("password")
         shutil.rmtree(making, ignore_errors=True)
         making.mkdir(mode=0o700)
-        password_file.touch(mode=0o600)
-        password_file.write_text(self._access.password(ADMIN))
+        private_files.replace(password_file, self._access.password(ADMIN).encode())
         if user:
             os.chown(making, user.pw_uid, user.pw_gid)
             os.chown(password_file, user.pw_uid, user.pw_gid)
@@ -217,14 +217,10 @@ class Access:
                 hint="Put the file back, or remove the database's folder to begin anew.",
             )
         passwords = self._read()["passwords"] if self._file.exists() else {role: secrets.token_urlsafe(24) for role in (ADMIN, *ROLES)}
-        self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         access = {"host": os.fspath(sockets), "passwords": passwords}
         if self._file.exists() and access == self._read():
             return  # left as it is, and its owner's, when root starts what somebody else began
-        new = self._file.with_suffix(".new")
-        new.touch(mode=0o600)
-        new.write_text(json.dumps(access))
-        new.rename(self._file)
+        private_files.replace(self._file, json.dumps(access).encode())
 
     def password(self, role: str) -> str:
         """The password of `role`."""

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 import structlog
 import uvicorn
 
-from app import garbage
+from app import garbage, private_files
 from app.api.protocol import Connection, look_at
 from app.api.status import Health
 from app.clock import Clock, SystemClock
@@ -111,13 +111,11 @@ async def _database(settings: Settings, var: Path, launcher: Launcher, secrets_d
 
 
 def _kept_token(path: Path) -> str:
-    """The token with which an OPA of the operator's own loads our bundle, made once (0600)."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if not path.exists():
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(secrets.token_urlsafe(32))
-    return path.read_text("ascii").strip()
+    """The token with which an OPA of the operator's own loads our bundle, made once. Raises ConfigError."""
+    token = private_files.write_once(path, secrets.token_urlsafe(32).encode()).decode("ascii", "replace").strip()
+    if not token:
+        raise ConfigError(f"{path}: empty, so that anybody could load the rules", hint="Remove it; the next start makes a new token.")
+    return token
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ would either lose the subject or expose it.
 
 import hashlib
 import hmac
-import os
 import secrets
 from pathlib import Path
 
+from app import private_files
 from app.errors import ConfigError
 
 MASTER_FILE = "pseudonym.key"
@@ -43,32 +43,9 @@ class Pseudonyms:
 
 
 def _master_key(path: Path) -> bytes:
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _make_once(path)
-        key = path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror}", hint="Let serve read and write its secrets folder.") from None
+    key = private_files.write_once(path, secrets.token_bytes(MASTER_BYTES))
     if len(key) != MASTER_BYTES:
         raise ConfigError(
             f"{path}: not a key of {MASTER_BYTES} bytes", hint="Restore the file; a new one would break the link to old entries."
         )
     return key
-
-
-def _make_once(path: Path) -> None:
-    """Write a new key beside `path` and link it in place, so that no process ever reads half of one or replaces another's."""
-    if path.exists():
-        return
-    draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(secrets.token_bytes(MASTER_BYTES))
-            file.flush()
-            os.fsync(file.fileno())
-        os.link(draft, path)
-    except FileExistsError:
-        return
-    finally:
-        draft.unlink()

@@ -4,11 +4,11 @@ When down: the launcher starts it again; it answers from its persisted bundle at
 """
 
 import asyncio
-import os
 from pathlib import Path
 
 import yaml
 
+from app import private_files
 from app.observability.metrics import Metrics
 from app.policy.loader import BUNDLE_NAME
 from app.policy.opa import OpaClient
@@ -46,9 +46,7 @@ async def start_opa(
     `sockets` is a private folder (0700); `persist` is where the last good bundle outlives a restart. Raises ChildFailed.
     """
     config = sockets / "opa.yaml"
-    descriptor = os.open(config, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        yaml.safe_dump(opa_config(bundle_url, token, persist), file)
+    private_files.replace(config, yaml.safe_dump(opa_config(bundle_url, token, persist)).encode())
     url = opa_url(sockets)
 
     async def ready(_: Child) -> None:

@@ -1,0 +1,66 @@
+"""Files for their owner alone (0600) that hold secrets: always whole, whenever a start is cut short.
+
+A file is written beside its place, reaches the disk, and only then takes its name: readers find all of it or none.
+When down: a file that cannot be written or read stops the start with ConfigError; a new secret would lock out whoever holds the old one.
+"""
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+from app.errors import ConfigError
+
+
+def write_once(path: Path, content: bytes) -> bytes:
+    """What `path` holds: `content` where there was no such file, else what was there. Raises ConfigError.
+
+    Of processes that start together one writes, and all get the same. The folder is made (0700) where it is missing.
+    """
+    with _told(path):
+        if not path.exists():
+            with _beside(path, content) as draft, contextlib.suppress(FileExistsError):
+                os.link(draft, path)
+                _sync(path.parent)
+        return path.read_bytes()
+
+
+def replace(path: Path, content: bytes) -> None:
+    """Let `path` hold `content`, whatever was there. The folder is made (0700) where it is missing. Raises ConfigError."""
+    with _told(path), _beside(path, content) as draft:
+        draft.replace(path)
+        _sync(path.parent)
+
+
+@contextlib.contextmanager
+def _told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}", hint="Let this user read the file and write to its folder.") from None
+
+
+@contextlib.contextmanager
+def _beside(path: Path, content: bytes) -> Iterator[Path]:
+    """A file beside `path` that holds `content`, on the disk; gone after the block unless it was renamed."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        yield draft
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _sync(folder: Path) -> None:
+    """Bring names in `folder` to the disk, too."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
