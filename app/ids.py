@@ -6,6 +6,7 @@ look alike on a screen must not open two buckets. Full-width letters are other l
 
 import re
 import unicodedata
+from collections.abc import Callable
 
 from app.errors import BadRequest
 
@@ -60,6 +61,18 @@ def plain_text(text: object, field: str, most_chars: int) -> str:
     if "\x00" in text or not _encodable(text):
         raise BadRequest(f"{field}: holds U+0000 or half of a surrogate pair", field=field)
     return text
+
+
+def validator(check: Callable[[str], str]) -> Callable[[str], str]:
+    """`check` as a validator of pydantic: a BadRequest would leave the document's shape, a ValueError is told with its place in it."""
+
+    def validate(text: str) -> str:
+        try:
+            return check(text)
+        except BadRequest as refusal:
+            raise ValueError(refusal.message.removeprefix(f"{refusal.field}: ")) from refusal
+
+    return validate
 
 
 def _encodable(text: str) -> bool:

@@ -1,6 +1,7 @@
 """One tree of settings: sluice.yaml, then environment SLUICE_<SECTION>__<NAME>, then --set section.name=value.
 
-Built once in main.py and passed down. Relative paths in the file are relative to the file's folder.
+Loaded once by each command and passed down; the telemetry process alone loads it again when a file changes.
+Relative paths in the file are relative to the file's folder.
 docs/reference/settings.md is generated from the descriptions here.
 """
 
@@ -13,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from app.errors import ConfigError
+from app.fields import explain
 
 RULES = Path(__file__).resolve().parent.parent / "rego"
 """The rules that come with Sluice."""
@@ -174,11 +176,6 @@ def read_yaml(path: Path) -> Any:
         RecursionError,
     ) as error:  # PyYAML raises all of these on bad files
         raise ConfigError(f"{path}: {error}") from None
-
-
-def explain(error: ValidationError) -> str:
-    """One line per wrong field: its dotted path and what is wrong with it, never its value (it may be a secret)."""
-    return "; ".join(f"{'.'.join(str(part) for part in e['loc']) or 'document'}: {e['msg']}" for e in error.errors())
 
 
 def settings_file(given: Path | None, var: Path) -> Path | None:

@@ -11,12 +11,13 @@ from pydantic import BaseModel, ValidationError
 from app.api import strict_json
 from app.api.answer import Answer
 from app.api.edge import MAX_BATCH_BODY, Call, Handler, gone
-from app.api.problems import MethodNotAllowed, bad_fields
+from app.api.problems import MethodNotAllowed
 from app.auth.keys import Role
 from app.decision.leases import Leases
 from app.decision.once import Once
 from app.decision.request import MAX_BATCH, DecideRequest, RenewRequest, SettleRequest
 from app.errors import BadRequest
+from app.fields import bad_field
 
 Shape = TypeVar("Shape", bound=BaseModel)
 GATEWAY: tuple[Role, ...] = ("gateway", "admin")
@@ -109,7 +110,7 @@ def _parse(shape: type[Shape], document: Any, prefix: str = "") -> Shape:
     try:
         return shape.model_validate(document)
     except ValidationError as error:
-        raise bad_fields(error, prefix) from None
+        raise bad_field(error.errors()[0], prefix) from None
 
 
 def _lease_id(path: bytes) -> str:

@@ -7,7 +7,8 @@ from starlette.routing import Match
 
 from app.api.answer import Answer
 from app.api.problems import InternalError, MethodNotAllowed, problem
-from app.errors import BadRequest, NotFound, SluiceError
+from app.errors import NotFound, SluiceError
+from app.fields import bad_field
 
 METHODS = ("DELETE", "GET", "PATCH", "POST", "PUT")
 """All that any route of ours has."""
@@ -23,8 +24,7 @@ def install_failures(app: FastAPI) -> None:
     async def invalid(_: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for this class alone
         first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"][1:]) or "request"
-        return _response(problem(BadRequest(f"{field}: {first['msg']}", field=field)))
+        return _response(problem(bad_field(first | {"loc": first["loc"][1:]})))  # the first part says body, path or query
 
     async def unexpected(_: Request, __: Exception) -> Response:
         return _response(problem(InternalError("an unexpected error; nothing of the request was kept")))

@@ -3,10 +3,9 @@
 from typing import Any
 
 import orjson
-from pydantic import ValidationError
 
 from app.api.answer import Answer
-from app.errors import BadRequest, SluiceError
+from app.errors import SluiceError
 
 PROBLEM = "application/problem+json"
 TITLES = {
@@ -69,11 +68,3 @@ def problem(error: SluiceError) -> Answer:
     elif error.status == 503:
         headers = ((b"retry-after", b"3"),)
     return Answer(error.status, orjson.dumps(document), PROBLEM, headers)
-
-
-def bad_fields(error: ValidationError, prefix: str = "") -> BadRequest:
-    """The first wrong field as a BadRequest that names it; values are not repeated, since they may be secrets."""
-    first = error.errors(include_url=False, include_input=False)[0]
-    path = prefix + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
-    field = path.lstrip(".") or "body"
-    return BadRequest(f"{field}: {first['msg']}", field=field)

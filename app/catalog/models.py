@@ -7,7 +7,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 
 from app.errors import ConfigError
-from app.settings import explain, read_yaml
+from app.fields import explain
+from app.settings import read_yaml
 
 Signal = Literal["kv", "waiting", "running"]
 

@@ -1,12 +1,13 @@
 """The request of a gateway, as it comes over the wire: token counts, never prompts. Unknown fields are ignored."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from app.auth.keys import Principal
-from app.ids import identifier, model_id, plain_text, tenant_id
+from app.ids import identifier, model_id, plain_text, tenant_id, validator
 
 MAX_TOKENS = 2**53 - 1
 """Counts above are refused, never rounded: 2^53 - 1 is what every JSON reader still holds exactly."""
@@ -16,15 +17,7 @@ Tokens = Annotated[int, Field(ge=0, le=MAX_TOKENS)]
 MAX_TEXT_CHARS = 128
 
 
-def _text(value: str, info: ValidationInfo) -> str:
-    return plain_text(value, info.field_name or "body", MAX_TEXT_CHARS)
-
-
-def _subject_id(value: str) -> str:
-    return identifier(value, "subject.id")
-
-
-Text = Annotated[str, Field(min_length=1), AfterValidator(_text)]
+Text = Annotated[str, Field(min_length=1), AfterValidator(validator(partial(plain_text, field="text", most_chars=MAX_TEXT_CHARS)))]
 
 
 class Subject(BaseModel):
@@ -32,7 +25,7 @@ class Subject(BaseModel):
 
     model_config = ConfigDict(strict=True, frozen=True, use_attribute_docstrings=True)
 
-    id: Annotated[str, AfterValidator(_subject_id)] | None = None
+    id: Annotated[str, AfterValidator(validator(partial(identifier, field="subject.id")))] | None = None
     """Whose the buckets of kind `subject` are; the log has a pseudonym of it."""
     roles: Annotated[list[Text], Field(max_length=64)] = []
     """What rules read as subject.roles."""
@@ -45,9 +38,9 @@ class DecideRequest(BaseModel):
 
     model_config = ConfigDict(strict=True, frozen=True, use_attribute_docstrings=True)
 
-    tenant: Annotated[str, AfterValidator(tenant_id)]
+    tenant: Annotated[str, AfterValidator(validator(tenant_id))]
     """Whose quota it is."""
-    model: Annotated[str, AfterValidator(model_id)]
+    model: Annotated[str, AfterValidator(validator(model_id))]
     """An id of models.yaml."""
     prompt_tokens: Tokens = 0
     """Tokens of the prompt, as the gateway counts or estimates them."""
@@ -86,11 +79,11 @@ class SettleRequest(BaseModel):
     outcome: Literal["completed", "aborted", "failed", "timeout"] = "completed"
     """How the call ended."""
     ttft_ms: Annotated[float, Field(ge=0, allow_inf_nan=False, strict=False)] | None = None
-    """Milliseconds to the first token."""
+    """Milliseconds to the first token; checked, and so far not used."""
     e2e_ms: Annotated[float, Field(ge=0, allow_inf_nan=False, strict=False)] | None = None
-    """Milliseconds of the whole call."""
+    """Milliseconds of the whole call; checked, and so far not used."""
     obligations_met: list[Text] | None = None
-    """Codes of the obligations that the gateway met."""
+    """Codes of the obligations that the gateway met; checked, and so far not used."""
 
 
 class RenewRequest(BaseModel):

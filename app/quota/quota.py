@@ -18,7 +18,8 @@ from pydantic_core import ErrorDetails
 
 from app.audit.entry import decimal_text
 from app.errors import BadRequest
-from app.ids import identifier
+from app.fields import bad_field
+from app.ids import model_id, validator
 
 MAX_QPS = 1_000_000
 MAX_TPM = 1_000_000_000
@@ -95,6 +96,9 @@ def _name(value: object) -> object:
     return unicodedata.normalize("NFC", value) if isinstance(value, str) else value
 
 
+_model_id = validator(model_id)
+
+
 def _number(most: int) -> WithJsonSchema:
     """In JSON a number, which pydantic by itself would describe as text too."""
     return WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": most})
@@ -130,7 +134,7 @@ class QuotaBody(BaseModel):
     @field_validator("rate_factors", "costs")
     @classmethod
     def _model_ids(cls, numbers: dict[str, Decimal]) -> dict[str, Decimal]:
-        named = {_model(model): number for model, number in numbers.items()}
+        named = {_model_id(model): number for model, number in numbers.items()}
         if len(named) < len(numbers):
             raise ValueError("names one model twice, composed and decomposed")
         return named
@@ -146,13 +150,6 @@ class QuotaBody(BaseModel):
         if self.qps is None and self.tpm is None and self.concurrency is None:
             raise ValueError("name at least one of qps, tpm, concurrency")
         return self
-
-
-def _model(text: str) -> str:
-    try:
-        return identifier(text, "model")
-    except BadRequest as error:
-        raise ValueError(error.message) from None
 
 
 def time_zone(name: str) -> tzinfo:
@@ -177,12 +174,12 @@ def parse_quota(document: object) -> Quota:
 
 
 def _wrong(error: ErrorDetails) -> BadRequest:
-    path = ".".join(str(part) for part in error["loc"])[:200]
+    wrong = bad_field(error)
     if error["type"] != "extra_forbidden":
-        return BadRequest(f"{path or 'quota'}: {error['msg'].removeprefix('Value error, ')}", field=path or None)
-    close = get_close_matches(path, QuotaBody.model_fields, n=1)
+        return wrong
+    close = get_close_matches(wrong.field or "", QuotaBody.model_fields, n=1)
     hint = f"Did you mean `{close[0]}`?" if close else f"A quota has {', '.join(QuotaBody.model_fields)}."
-    return BadRequest(f"{path}: unknown field", hint=hint, field=path)
+    return BadRequest(f"{wrong.field}: unknown field", hint=hint, field=wrong.field)
 
 
 def merge(target: Any, patch: Any) -> Any:

@@ -9,7 +9,7 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from app.errors import DependencyDown
-from app.settings import explain
+from app.fields import explain
 from app.telemetry.snapshot import Snapshot
 
 _SNAPSHOT = TypeAdapter(Snapshot)

@@ -120,7 +120,7 @@ def test_wrong_engines_are_told_while_serving(start_serve: Callable[..., Serve])
     wrong.write_text(good.replace("models:", "kind: vlmm\n  models:"))
     wrong.replace(file)
     wait_until(lambda: not server.parts()["engines"]["ok"])
-    assert "sluice.yaml: engines.0.kind: Input should be 'vllm'" in server.parts()["engines"]["detail"]
+    assert "sluice.yaml: engines[0].kind: Input should be 'vllm'" in server.parts()["engines"]["detail"]
     assert server.parts()["telemetry"]["ok"]
     assert 'sluice_config_loads_total{file="engines",result="refused"} 1.0' in server.call("GET", "/metrics", key=None).body.decode()
     refused = [event for event in told(server.log()) if event["event"] == "config.refused"]

@@ -47,7 +47,7 @@ def test_the_rules_that_come_with_sluice_are_the_default(file):
         ("- 1", "mapping"),
         ("", "mapping"),
         ("engines: [{name: a, url: 'http://x', models: [m]}, {name: a, url: 'http://y', models: [m]}]", "'a' stands twice"),
-        ("engines: [{name: a, url: 'file:///etc/passwd', models: [m]}]", "engines.0.url"),
+        ("engines: [{name: a, url: 'file:///etc/passwd', models: [m]}]", r"engines\[0\].url"),
         ("a: [", "sluice.yaml"),
         ("{{ a }}: 1", "sluice.yaml"),
         ("listen: 2024-13-45", "sluice.yaml"),

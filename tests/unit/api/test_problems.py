@@ -5,12 +5,9 @@ import pkgutil
 from collections.abc import Iterator
 
 import orjson
-import pytest
-from pydantic import ValidationError
 
 import app
-from app.api.problems import TITLES, MethodNotAllowed, bad_fields, problem
-from app.decision.request import DecideRequest
+from app.api.problems import TITLES, MethodNotAllowed, problem
 from app.errors import BadRequest, NotFound, SluiceError, Unauthorized
 
 
@@ -58,30 +55,3 @@ def test_every_error_has_a_code_a_title_and_a_remedy():
     assert len(found) > 10
     assert {kind.status for kind in found if kind.status not in TITLES} == set()
     assert all(kind.hint and kind.__doc__ for kind in found)
-
-
-@pytest.mark.parametrize(
-    ("document", "prefix", "field"),
-    [
-        ({"model": "m"}, "", "tenant"),
-        ({"tenant": "a", "model": "m", "max_tokens": -1}, "", "max_tokens"),
-        ({"tenant": "a", "model": "m", "subject": {"roles": [1]}}, "", "subject.roles[0]"),
-        ({"tenant": "a", "model": "m", "n": 0}, "requests[3]", "requests[3].n"),
-    ],
-)
-def test_the_first_wrong_field_is_named_by_its_path(document: dict[str, object], prefix: str, field: str):
-    """Lists and objects on the way to a wrong field are part of its name."""
-    with pytest.raises(ValidationError) as wrong:
-        DecideRequest.model_validate(document)
-
-    error = bad_fields(wrong.value, prefix)
-    assert error.field == field
-    assert error.message.startswith(f"{field}: ")
-
-
-def test_a_wrong_value_is_never_repeated():
-    """What was sent may be a secret, so the message says what is wrong and not what it was."""
-    with pytest.raises(ValidationError) as wrong:
-        DecideRequest.model_validate({"tenant": "a", "model": "m", "max_tokens": "hunter2"})
-
-    assert b"hunter2" not in problem(bad_fields(wrong.value)).body
