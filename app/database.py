@@ -21,7 +21,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from app.errors import ConfigError, DependencyDown
-from app.settings import DatabaseSettings
+from app.settings import DatabaseSettings, secret_of
 
 OWNER = "sluice_owner"  # owns schemas and tables; migrations alone use it
 REGISTRY = "sluice_registry"  # tenants, quotas, keys; inserts into the log's intake
@@ -68,22 +68,13 @@ def _url(field: str, value: str) -> str:
             hint=f"Set it to postgresql://ROLE:PASSWORD@HOST/DATABASE or to file:PATH of a file that holds this, or SLUICE_{field.upper().replace('.', '__')}.",
             field=field,
         )
-    if value.startswith("file:"):
-        value = _secret(field, Path(value.removeprefix("file:")))
     try:
-        url = make_url(value)
+        url = make_url(secret_of(field, value))
     except exc.ArgumentError:
         raise ConfigError(f"{field}: not a URL; expected postgresql://ROLE:PASSWORD@HOST/DATABASE", field=field) from None
     if url.get_backend_name() not in ("postgresql", "postgres"):
         raise ConfigError(f"{field}: {url.get_backend_name()} is not supported; expected postgresql://", field=field)
     return url.set(drivername="postgresql+psycopg").render_as_string(hide_password=False)
-
-
-def _secret(field: str, path: Path) -> str:
-    try:
-        return path.read_text("utf-8").strip()
-    except OSError as error:
-        raise ConfigError(f"{field}: {path}: {error.strerror}", hint="Name a file that this process may read.", field=field) from None
 
 
 def conninfo(url: str) -> str:

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -58,10 +58,10 @@ class Surroundings:
     urls: DatabaseUrls
     opa_url: str
     opa_binary: Path
-    opa_token: str
+    opa_token: str = field(repr=False)
     opa_cores: int
     telemetry: str
-    telemetry_token: str | None
+    telemetry_token: str | None = field(repr=False)
     secrets: Path
     last_good: Path
     """Where the last policy that ran is kept."""

@@ -36,6 +36,7 @@ from app.policy.program import find_opa
 from app.postgres import EmbeddedPostgres, secrets_folder
 from app.processes import Kept, Launcher
 from app.settings import EMBEDDED, EngineSettings, Settings
+from app.telemetry.configuration import token_of
 
 LINGER_S = 1.0
 """How long every decision is answered `draining` before connections end: who rests between two calls hears it, too."""
@@ -93,7 +94,7 @@ async def _surroundings(settings: Settings, var: Path, launcher: Launcher) -> Su
         opa_token=secrets.token_urlsafe(32) if embedded_opa else _kept_token(secrets_dir / "opa-bundle.token"),
         opa_cores=os.cpu_count() or 1,
         telemetry=f"unix:{sockets / 'telemetry.sock'}" if embedded_telemetry else settings.telemetry.url,
-        telemetry_token=None if embedded_telemetry else os.environ.get("SLUICE_TELEMETRY_TOKEN"),
+        telemetry_token=token_of(settings),
         secrets=secrets_dir,
         last_good=var / "policy" / "last-good",
     )

@@ -69,6 +69,11 @@ class TelemetrySettings(_Section):
     """Readings of the engines."""
 
     url: str = Field(EMBEDDED, description="`embedded` (a child of serve), or http://host:port of a shared `sluice telemetry`")
+    token: str = Field(
+        "",
+        repr=False,
+        description="what `sluice telemetry` asks of its readers and serve sends, or file:PATH that holds it; empty: none is asked",
+    )
     stale_ms: int = Field(1000, ge=100, le=60_000, description="a node whose newest good page is older leaves the snapshot (A2: 1 s)")
     scrape_timeout_ms: int = Field(500, ge=20, le=10_000, description="deadline of one scrape")
 
@@ -176,6 +181,18 @@ def read_yaml(path: Path) -> Any:
         RecursionError,
     ) as error:  # PyYAML raises all of these on bad files
         raise ConfigError(f"{path}: {error}") from None
+
+
+def secret_of(field: str, value: str) -> str:
+    """The secret that `value` of setting `field` is or, as file:PATH, names. Raises ConfigError where the file cannot be read."""
+    if not value.startswith("file:"):
+        return value
+    path = Path(value.removeprefix("file:"))
+    try:
+        return path.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        problem = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise ConfigError(f"{field}: {path}: {problem}", hint="Name a file that this process may read.", field=field) from None
 
 
 def settings_file(given: Path | None, var: Path) -> Path | None:

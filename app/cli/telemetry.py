@@ -14,16 +14,14 @@ def telemetry(
     listen: Annotated[str, typer.Option(help="unix:/path or HOST:PORT")] = "127.0.0.1:8081",
     overrides: Annotated[list[str] | None, typer.Option("--set", help="section.name=value, over file and environment")] = None,
 ) -> None:
-    """Poll every engine of the configuration file. SLUICE_TELEMETRY_TOKEN, where set, is the token that readers must send."""
-    import os
-
+    """Poll every engine of the configuration file. `telemetry.token`, where set, is what readers must send."""
     from app.clock import SystemClock
     from app.observability.logs import configure_logs
     from app.observability.metrics import Metrics
-    from app.telemetry.configuration import load
+    from app.telemetry.configuration import load, token_of
     from app.telemetry.server import run
 
     configuration = load(config, tuple(overrides or ()))
     settings = configuration.settings
     configure_logs(settings.log_level, settings.log_format, "telemetry")
-    run(config, configuration, listen, clock=SystemClock(), metrics=Metrics(), token=os.environ.get("SLUICE_TELEMETRY_TOKEN") or None)
+    run(config, configuration, listen, clock=SystemClock(), metrics=Metrics(), token=token_of(settings))

@@ -4,6 +4,7 @@ When down: a file that is gone, half written or wrong changes nothing; the last 
 """
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from app import watching
 from app.catalog.models import ModelSpec, load_models
 from app.errors import ConfigError
 from app.observability.metrics import Metrics
-from app.settings import EngineSettings, Settings, load_settings
+from app.settings import EngineSettings, Settings, load_settings, secret_of
 from app.telemetry.snapshot import Loads
 
 log = structlog.get_logger()
@@ -43,6 +44,20 @@ def _with_models(settings: Settings, overrides: tuple[str, ...]) -> Configuratio
             if model not in specs:
                 raise ConfigError(f"engines: {engine.name} serves {model!r}, which {settings.models} does not list")
     return Configuration(tuple(settings.engines), specs, settings, overrides)
+
+
+def token_of(settings: Settings) -> str | None:
+    """What readers of the telemetry process send; None where nothing is asked. Raises ConfigError where no header could carry it."""
+    if not settings.telemetry.token:
+        return None
+    token = secret_of("telemetry.token", settings.telemetry.token)
+    if not re.fullmatch(r"[!-~]+", token):
+        raise ConfigError(
+            "telemetry.token: empty, or has other characters than a header can carry",
+            hint="Use letters, digits and signs of ASCII, without spaces.",
+            field="telemetry.token",
+        )
+    return token
 
 
 async def changes(file: Path, current: Configuration, metrics: Metrics) -> AsyncIterator[tuple[Configuration, Loads]]:

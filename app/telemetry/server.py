@@ -112,9 +112,7 @@ def _guarded(answer: Answer, token: str | None) -> Answer:
     async def guarded(request: Request) -> Response:
         try:
             if token is not None and not hmac.compare_digest(request.headers.get("authorization", "").encode(), f"Bearer {token}".encode()):
-                raise Unauthorized(
-                    "the telemetry token is missing or wrong", hint="Set SLUICE_TELEMETRY_TOKEN to the same value on both sides."
-                )
+                raise Unauthorized("the telemetry token is missing or wrong", hint="Set telemetry.token to the same value on both sides.")
             return await answer(request)
         except SluiceError as error:
             return PlainTextResponse(f"{error.message}\n{error.advice}\n", error.status)

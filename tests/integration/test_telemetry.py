@@ -145,7 +145,7 @@ async def test_an_engine_under_pressure_is_seen_in_a_quarter_of_a_second(tmp_pat
 
 async def test_a_killed_process_makes_everything_stale_and_a_new_one_brings_it_back(tmp_path):
     """After kill -9 of the process views go on for a second and then say that no node is live; a restart ends that."""
-    environment = os.environ | {"SLUICE_TELEMETRY_TOKEN": "sesame"}
+    environment = os.environ | {"SLUICE_TELEMETRY__TOKEN": "sesame"}
 
     def start():
         program = [sys.executable, "-c", "from app.cli.telemetry import app; app()"]

@@ -42,6 +42,14 @@ def test_a_file_may_hold_the_url(tmp_path):
     assert urls.owner == "postgresql+psycopg://o:two@db/sluice"
 
 
+def test_a_file_that_is_no_text_is_named(tmp_path):
+    """A file that is not UTF-8 is named with its setting."""
+    (tmp_path / "owner").write_bytes(b"\xff")
+
+    with pytest.raises(ConfigError, match=rf"database\.owner_url: {tmp_path}/owner: not UTF-8"):
+        external_urls(DatabaseSettings(**COMPLETE | {"owner_url": f"file:{tmp_path / 'owner'}"}))
+
+
 def test_a_missing_file_is_named(tmp_path):
     """A file that is not there is named with its setting."""
     with pytest.raises(ConfigError, match=rf"database\.owner_url: {tmp_path}/absent: No such file"):

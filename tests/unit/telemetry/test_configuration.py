@@ -7,7 +7,8 @@ import pytest
 
 from app.errors import ConfigError
 from app.observability.metrics import Metrics
-from app.telemetry.configuration import changes, load
+from app.settings import load_settings
+from app.telemetry.configuration import changes, load, token_of
 from tests.fixtures.engine import eventually
 from tests.fixtures.replacing import NOTICED_WITHIN_S, WAYS, Place
 from tests.fixtures.waiting import until
@@ -119,3 +120,40 @@ async def test_a_models_file_that_comes_after_the_file_that_names_it_is_found(tm
         await until(lambda: refused() == 1, within_s=NOTICED_WITHIN_S)
         (tmp_path / "other.yaml").write_text("- {id: m}\n")
         await until(lambda: names(seen)[-1:] == [["b"]], within_s=NOTICED_WITHIN_S)
+
+
+def test_without_a_token_none_is_asked():
+    """The default guards nothing but the socket's own rights."""
+    assert token_of(load_settings()) is None
+
+
+def test_the_token_comes_from_every_place_of_a_setting(tmp_path, monkeypatch):
+    """The settings file, the environment, and a file that either names hold it; a newline at its end does not count."""
+    (tmp_path / "sluice.yaml").write_text("telemetry: {token: one}\n")
+    (tmp_path / "token").write_text("three\n")
+    assert token_of(load_settings(tmp_path / "sluice.yaml")) == "one"
+    monkeypatch.setenv("SLUICE_TELEMETRY__TOKEN", "two")
+    assert token_of(load_settings(tmp_path / "sluice.yaml")) == "two"
+    monkeypatch.setenv("SLUICE_TELEMETRY__TOKEN", f"file:{tmp_path / 'token'}")
+    assert token_of(load_settings(tmp_path / "sluice.yaml")) == "three"
+
+
+@pytest.mark.parametrize("content", ["", "\n", "se same", "se\nsame", "sésame"])
+def test_a_token_that_no_header_carries_is_refused(tmp_path, content):
+    """An empty file never means no guard, and what could not be sent is said at the start, without showing it."""
+    (tmp_path / "token").write_text(content, "utf-8")
+
+    with pytest.raises(ConfigError, match=r"telemetry\.token: empty, or") as refused:
+        token_of(load_settings(None, (f"telemetry.token=file:{tmp_path / 'token'}",)))
+    assert "same" not in f"{refused.value} {refused.value.advice}"
+
+
+def test_a_missing_token_file_is_named(tmp_path):
+    """The error has the setting and the file."""
+    with pytest.raises(ConfigError, match=rf"telemetry\.token: {tmp_path}/absent: No such file"):
+        token_of(load_settings(None, (f"telemetry.token=file:{tmp_path / 'absent'}",)))
+
+
+def test_the_token_is_not_shown():
+    """Settings print without it."""
+    assert "sesame" not in repr(load_settings(None, ("telemetry.token=sesame",)))
