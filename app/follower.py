@@ -22,7 +22,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.database import DatabaseDown, conninfo
 from app.observability.metrics import Metrics
-from app.transaction import DEFAULT_TIMEOUT_MS, Transactions
+from app.transaction import Transactions
 
 RECONCILE_S = 5.0  # how long a lost notification may stay unnoticed
 RETRY_FIRST_S = 0.1
@@ -52,7 +52,7 @@ class Follower:
         install: Callable[[Iterable[Row[tuple[object, ...]]]], None],
         metrics: Metrics,
         *,
-        timeout_ms: int = DEFAULT_TIMEOUT_MS,
+        timeout_ms: int,
     ) -> None:
         self._conninfo = conninfo(engine.url.render_as_string(hide_password=False))
         self._feed = feed

@@ -51,8 +51,7 @@ class ChildFailed(DependencyDown):
     hint = "The message has its last lines; `sluice doctor` checks what children need."
 
 
-Argv = Sequence[str | Path] | Callable[[], Sequence[str | Path]]
-"""An argument vector, or a function asked for it at each start."""
+Argv = Sequence[str | Path]
 
 
 class Options(TypedDict, total=False):
@@ -235,7 +234,7 @@ async def _spawn(name: str, argv: Argv, options: Options) -> Child:
     user = options.get("user")
     try:
         popen = subprocess.Popen(  # noqa: ASYNC220 - the fork must happen in this thread
-            [str(part) for part in (argv() if callable(argv) else argv)],
+            [str(part) for part in argv],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

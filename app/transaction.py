@@ -15,15 +15,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from app.database import DatabaseDown
 from app.observability.metrics import Metrics
 
-DEFAULT_TIMEOUT_MS = 2000  # a change of a quota takes 10 ms; an operator waits two seconds without wondering
-
 T = TypeVar("T")
 
 
 class Transactions:
     """Runs units of work on one engine, each in a transaction of its own, bounded in time as a whole."""
 
-    def __init__(self, engine: AsyncEngine, metrics: Metrics, *, call: str, timeout_ms: int = DEFAULT_TIMEOUT_MS) -> None:
+    def __init__(self, engine: AsyncEngine, metrics: Metrics, *, call: str, timeout_ms: int) -> None:
         self._engine = engine
         self._metrics = metrics
         self._call = call

@@ -101,11 +101,10 @@ def seal(
     tenant: str | None,
     outcome: str,
     retention_days: int | None = None,
-    entry_id: UUID | None = None,
     details: Mapping[str, Any],
 ) -> Entry:
     """An entry of `kind` with its envelope in canonical form. Details that are None are left out: missing is absent."""
-    identity = entry_id or uuid7()
+    identity = uuid7()
     envelope = {name: value for name, value in details.items() if value is not None} | {
         "v": ENVELOPE_VERSION,
         "id": str(identity),

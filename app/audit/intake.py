@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from app.audit.entry import Entry
 from app.errors import DependencyDown
 from app.observability.metrics import Metrics
-from app.transaction import DEFAULT_TIMEOUT_MS, Transactions
+from app.transaction import Transactions
 
 # Without a conflict target: naming the column would need the right to read it, and writers cannot read the log.
 _INSERT = text("INSERT INTO audit.intake (id, retention, recorded, body) VALUES (:id, :retention, :recorded, :body) ON CONFLICT DO NOTHING")
@@ -25,7 +25,7 @@ async def hand_over(connection: AsyncConnection, *entries: Entry) -> None:
 class Intake:
     """Writes entries that belong to no other change, in transactions of their own, as a role that can only insert."""
 
-    def __init__(self, engine: AsyncEngine, metrics: Metrics, *, timeout_ms: int = DEFAULT_TIMEOUT_MS) -> None:
+    def __init__(self, engine: AsyncEngine, metrics: Metrics, *, timeout_ms: int) -> None:
         self._transactions = Transactions(engine, metrics, call="intake", timeout_ms=timeout_ms)
         self._metrics = metrics
 

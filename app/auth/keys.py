@@ -29,7 +29,7 @@ from app.errors import BadRequest, Conflict, Forbidden, NotFound, Unauthorized
 from app.follower import Feed, Follower
 from app.ids import ANY_TENANT, identifier, tenant_id
 from app.observability.metrics import Metrics
-from app.transaction import DEFAULT_TIMEOUT_MS, Transactions
+from app.transaction import Transactions
 
 Role = Literal["gateway", "operator", "approver", "auditor", "admin"]
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -103,7 +103,7 @@ class CreatedKey:
 class Keys:
     """Keys by digest. Checking one is from memory and never waits."""
 
-    def __init__(self, engine: AsyncEngine, clock: Clock, metrics: Metrics, *, timeout_ms: int = DEFAULT_TIMEOUT_MS) -> None:
+    def __init__(self, engine: AsyncEngine, clock: Clock, metrics: Metrics, *, timeout_ms: int) -> None:
         self._clock = clock
         self._keys: dict[bytes, Key] = {}
         self._transactions = Transactions(engine, metrics, call="keys", timeout_ms=timeout_ms)

@@ -147,16 +147,14 @@ class MemoryLimiter:
         now_ms = self._step()
         return tuple(meter.level(now_ms) for meter in self._meters.owned_by(tenant))
 
-    async def expire_due(self) -> int:
-        """End the leases whose time is over, as every step does first; returns how many are still in flight."""
+    async def expire_due(self) -> None:
+        """End the leases whose time is over, as every step does first."""
         self._step()
-        return len(self._records.live)
 
-    async def drain(self) -> int:
-        """Admit nothing from now on; what is in flight can still be ended. Returns how many leases are in flight."""
+    async def drain(self) -> None:
+        """Admit nothing from now on; what is in flight can still be ended."""
         self._draining = True
         self._step()
-        return len(self._records.live)
 
     def spent_last_minute(self) -> Mapping[tuple[str, str], float]:
         """Weighted tokens by (tenant, model), as reserved and then as settled."""

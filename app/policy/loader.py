@@ -38,8 +38,6 @@ class LoadState:
 
     in_force: str | None
     offered: str | None
-    refused: str | None
-    """Revision that OPA refused; None where the check refused before there was one."""
     problem: str | None
 
 
@@ -66,7 +64,6 @@ class Loader:
         self._good: Compiled | None = None
         self._sent: str | None = None
         self._refused: dict[str, str] = {}
-        self._refused_now: str | None = None
         self._seen = Seen()
         self._problem: str | None = None
         self._changed = asyncio.Event()
@@ -77,7 +74,7 @@ class Loader:
     @property
     def state(self) -> LoadState:
         """Where loading stands."""
-        return LoadState(self._policy.revision, self._offered.revision if self._offered else None, self._refused_now, self._problem)
+        return LoadState(self._policy.revision, self._offered.revision if self._offered else None, self._problem)
 
     async def begin(self) -> None:
         """Offer the folder's bundle; where the folder is refused, the last policy that ran here, so that a restart closes nothing."""
@@ -165,7 +162,7 @@ class Loader:
                 self._seen.files = None
             self._refuse(None, refusal.message)
             raise
-        self._refused_now = self._problem = None
+        self._problem = None
         self._offer(compiled)
         return compiled
 
@@ -188,7 +185,7 @@ class Loader:
             task.add_done_callback(self._tasks.discard)
 
     def _refuse(self, revision: str | None, problem: str) -> None:
-        self._refused_now, self._problem = revision, problem
+        self._problem = problem
         self._metrics.policy_loads.labels("refused").inc()
         known = {"revision": revision, "in_force": self._policy.revision}
         log.error("policy_refused", problem=problem, **{name: value for name, value in known.items() if value is not None})

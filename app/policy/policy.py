@@ -39,11 +39,10 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """One snapshot as questions see it: readings sections by model id; `payload` is the owner's, handed out with it."""
+    """One snapshot as questions see it: readings sections by model id."""
 
     number: int
     readings: Mapping[str, Section] = field(default_factory=dict)
-    payload: Any = None
 
 
 class _Moved(Unanswered):

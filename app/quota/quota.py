@@ -67,13 +67,6 @@ class Quota:
         qps = None if self.qps is None else decimal_text(self.qps)
         return {name: value for name, value in (self.facts() | {"qps": qps} | lists).items() if value not in (None, [])}
 
-    @classmethod
-    def of_record(cls, record: Mapping[str, Any]) -> "Quota":
-        """The quota that `record` was made of."""
-        maps = {name: {item["model"]: Decimal(item["value"]) for item in record.get(name, ())} for name in ("rate_factors", "costs")}
-        qps = {"qps": Decimal(record["qps"])} if "qps" in record else {}
-        return cls(**{**record, **qps, **maps})
-
 
 def decimals(numbers: Mapping[str, str]) -> dict[str, Decimal]:
     """Numbers kept as text, exact again."""

@@ -24,7 +24,7 @@ from app.policy.question import Section
 from app.quota import store
 from app.quota.quota import Quota, merge, parse_quota, time_zone
 from app.quota.store import By, Stored, Version
-from app.transaction import DEFAULT_TIMEOUT_MS, Transactions
+from app.transaction import Transactions
 
 MAX_REASON_CHARS = 2000  # a paragraph; reports print it in one cell
 MAX_OPERATOR_CHARS = 200
@@ -55,7 +55,7 @@ class Tenant:
 class Registry:
     """Tenants by id. Reads are from memory and never wait."""
 
-    def __init__(self, engine: AsyncEngine, clock: Clock, metrics: Metrics, *, timeout_ms: int = DEFAULT_TIMEOUT_MS) -> None:
+    def __init__(self, engine: AsyncEngine, clock: Clock, metrics: Metrics, *, timeout_ms: int) -> None:
         self._clock = clock
         self._tenants: dict[str, Tenant] = {}
         self._versions: dict[str, int] = {}  # of deleted tenants too, so that a late read of an old row brings none back

@@ -20,8 +20,6 @@ class Reading:
     """Tokens that still fit the KV cache, where the page tells the number of blocks and their size."""
     iteration_ms: float | None = None
     """Mean time of one decode step since the previous page."""
-    tokens_total: int | None = None
-    """Prompt and generation tokens counted by the engine since it started; drops when it restarts."""
 
 
 @dataclass(frozen=True, slots=True)

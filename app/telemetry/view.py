@@ -46,9 +46,9 @@ class ModelView:
     age_ms: float | None = field(default=None, compare=False)
     """Age of the freshest live page; None: no live node."""
 
-    def best_node(self, avoid: frozenset[str] = frozenset()) -> str | None:
-        """The first live node that is not to be avoided."""
-        return next((node for node in self.nodes if node not in avoid), None)
+    def best_node(self) -> str | None:
+        """The first live node."""
+        return next(iter(self.nodes), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,13 +15,10 @@ KV_NAMES = ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc")
 WAITING_NAMES = ("vllm:num_requests_waiting",)
 RUNNING_NAMES = ("vllm:num_requests_running",)
 ITERATION_NAMES = ("vllm:inter_token_latency_seconds", "vllm:time_per_output_token_seconds")
-TOKEN_NAMES = ("vllm:prompt_tokens_total", "vllm:generation_tokens_total")
-"""Not alternatives: their sum is tokens_total."""
 CACHE_NAME = "vllm:cache_config_info"
 """Its labels carry the shape of the cache; it has no model label."""
 WANTED = frozenset(
-    [*KV_NAMES, *WAITING_NAMES, *RUNNING_NAMES, *TOKEN_NAMES, CACHE_NAME]
-    + [f"{name}_{part}" for name in ITERATION_NAMES for part in ("sum", "count")]
+    [*KV_NAMES, *WAITING_NAMES, *RUNNING_NAMES, CACHE_NAME] + [f"{name}_{part}" for name in ITERATION_NAMES for part in ("sum", "count")]
 )
 MODEL_LABEL = "model_name"
 RANK_LABELS = ("engine", "dp_rank")
@@ -77,7 +74,6 @@ def _reading(samples: Samples, model: str, before: Latency | None, now: Latency 
         running=_count(_ranks(samples, RUNNING_NAMES, model)),
         free_tokens=_free_tokens(samples, kv),
         iteration_ms=_mean_ms(before, now),
-        tokens_total=_tokens_total(samples, model),
     )
 
 
@@ -107,11 +103,6 @@ def _all_known(ranks: Mapping[Rank, float | None]) -> list[float]:
 def _count(ranks: Mapping[Rank, float | None]) -> int | None:
     known = _all_known(ranks)
     return int(sum(known)) if known and all(value.is_integer() for value in known) else None
-
-
-def _tokens_total(samples: Samples, model: str) -> int | None:
-    counts = [count for name in TOKEN_NAMES if (count := _count(_ranks(samples, (name,), model))) is not None]
-    return sum(counts) if counts else None
 
 
 def _free_tokens(samples: Samples, kv: Mapping[Rank, float | None]) -> int | None:

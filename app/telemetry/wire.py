@@ -1,7 +1,7 @@
 """A snapshot as JSON between the telemetry process and its readers. null means unknown; ages are durations in ms.
 
 {"generation": 7, "nodes": [{"name", "models": [...], "readings": {model: {"kv_ratio", "waiting", "running",
- "free_tokens", "iteration_ms", "tokens_total"}}, "age_ms", "problem"}],
+ "free_tokens", "iteration_ms"}}, "age_ms", "problem"}],
  "loads": {"ok": 1, "refused": 0, "problem": null}}
 """
 

@@ -16,12 +16,13 @@ from app.errors import DependencyDown, Unauthorized
 from app.examples import lay_down_keys
 from app.observability.metrics import Metrics
 from app.settings import DatabaseSettings
+from tests.fixtures.postgres import TIMEOUT_MS
 
 
 @pytest.fixture
 async def keys(database_urls: DatabaseUrls) -> AsyncIterator[Keys]:
     engine = create_engine(database_urls.registry, DatabaseSettings())
-    yield Keys(engine, ManualClock(), Metrics())
+    yield Keys(engine, ManualClock(), Metrics(), timeout_ms=TIMEOUT_MS)
     await engine.dispose()
 
 

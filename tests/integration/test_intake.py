@@ -11,6 +11,7 @@ from app.audit.intake import Intake
 from app.database import DatabaseUrls, conninfo, create_engine
 from app.observability.metrics import Metrics
 from app.settings import DatabaseSettings
+from tests.fixtures.postgres import TIMEOUT_MS
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
 
@@ -23,7 +24,7 @@ def metrics() -> Metrics:
 @pytest.fixture
 async def intake(database_urls: DatabaseUrls, metrics: Metrics) -> AsyncIterator[Intake]:
     engine = create_engine(database_urls.intake, DatabaseSettings())
-    yield Intake(engine, metrics)
+    yield Intake(engine, metrics, timeout_ms=TIMEOUT_MS)
     await engine.dispose()
 
 

@@ -19,6 +19,7 @@ from app.errors import BadRequest, NotFound
 from app.observability.metrics import Metrics
 from app.quota.registry import Registry
 from app.settings import DatabaseSettings
+from tests.fixtures.postgres import TIMEOUT_MS
 
 Sluice = Callable[..., Result]
 
@@ -48,7 +49,7 @@ def accepted(urls: DatabaseUrls, bearer: str) -> frozenset[str]:
     async def check() -> frozenset[str]:
         engine = create_engine(urls.registry, DatabaseSettings())
         try:
-            keys = Keys(engine, SystemClock(), Metrics())
+            keys = Keys(engine, SystemClock(), Metrics(), timeout_ms=TIMEOUT_MS)
             await keys.load()
             return keys.principal(bearer).tenants
         finally:
@@ -61,7 +62,7 @@ def register(urls: DatabaseUrls, tenant: str) -> None:
     async def put() -> None:
         engine = create_engine(urls.registry, DatabaseSettings())
         try:
-            await Registry(engine, SystemClock(), Metrics()).put(tenant, {"qps": 5}, if_match=None, operator="test")
+            await Registry(engine, SystemClock(), Metrics(), timeout_ms=TIMEOUT_MS).put(tenant, {"qps": 5}, if_match=None, operator="test")
         finally:
             await engine.dispose()
 

@@ -17,6 +17,7 @@ from app.database import DatabaseUrls, conninfo, create_engine
 from app.errors import BadRequest, Conflict, NotFound, Unauthorized
 from app.observability.metrics import Metrics
 from app.settings import DatabaseSettings
+from tests.fixtures.postgres import TIMEOUT_MS
 from tests.fixtures.waiting import until
 
 
@@ -34,7 +35,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def keys(engine: AsyncEngine, clock: ManualClock) -> Keys:
-    return Keys(engine, clock, Metrics())
+    return Keys(engine, clock, Metrics(), timeout_ms=TIMEOUT_MS)
 
 
 async def dump(urls: DatabaseUrls) -> tuple[list[tuple], list[bytes]]:
@@ -121,7 +122,7 @@ async def test_a_revoked_key_is_refused_at_once_and_its_name_is_free(keys: Keys)
 
 async def test_making_and_revoking_reach_other_processes_within_a_second(keys: Keys, engine: AsyncEngine):
     """Another process accepts a new key and refuses a revoked one well within a second."""
-    other = Keys(engine, SystemClock(), Metrics())
+    other = Keys(engine, SystemClock(), Metrics(), timeout_ms=TIMEOUT_MS)
     task = asyncio.create_task(other.follow())
     first = await keys.create(name="first", roles=["operator"], operator="op")
     await until(lambda: accepts(other, first.text))
@@ -148,7 +149,7 @@ async def test_a_restart_remembers_keys_and_revocations(keys: Keys, engine: Asyn
     kept = await keys.create(name="kept", roles=["admin"], operator="op")
     gone = await keys.create(name="gone", roles=["admin"], operator="op")
     await keys.revoke("gone", operator="op")
-    other = Keys(engine, clock, Metrics())
+    other = Keys(engine, clock, Metrics(), timeout_ms=TIMEOUT_MS)
     await other.load()
 
     assert accepts(other, kept.text)

@@ -18,6 +18,7 @@ from app.observability.metrics import Metrics
 from app.quota.registry import Registry
 from app.settings import DatabaseSettings
 from tests.fixtures.asgi import Reply, call
+from tests.fixtures.postgres import TIMEOUT_MS
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ async def api(database_urls: DatabaseUrls) -> AsyncIterator[FastAPI]:
     async def problem(_: Request, error: SluiceError) -> JSONResponse:
         return JSONResponse({"code": error.code, "field": error.field, "detail": error.message}, error.status)
 
-    built.include_router(quota_router(Registry(engine, SystemClock(), Metrics()), principal))
+    built.include_router(quota_router(Registry(engine, SystemClock(), Metrics(), timeout_ms=TIMEOUT_MS), principal))
     yield built
     await engine.dispose()
 

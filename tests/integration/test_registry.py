@@ -15,9 +15,9 @@ from app.clock import SystemClock
 from app.database import DatabaseUrls, conninfo, create_engine
 from app.errors import BadRequest, NotFound, PreconditionFailed, PreconditionRequired
 from app.observability.metrics import Metrics
-from app.quota.quota import Quota
 from app.quota.registry import Registry
 from app.settings import DatabaseSettings
+from tests.fixtures.postgres import TIMEOUT_MS
 from tests.fixtures.waiting import until
 
 OP = "op1"
@@ -32,7 +32,7 @@ async def engine(database_urls: DatabaseUrls) -> AsyncIterator[AsyncEngine]:
 
 @pytest.fixture
 def registry(engine: AsyncEngine) -> Registry:
-    return Registry(engine, SystemClock(), Metrics())
+    return Registry(engine, SystemClock(), Metrics(), timeout_ms=TIMEOUT_MS)
 
 
 @asynccontextmanager
@@ -82,13 +82,20 @@ async def test_a_change_writes_version_history_and_log_entry(registry: Registry,
 
 
 async def test_snapshots_come_back_digit_for_digit(registry: Registry):
-    """The quota of a recorded snapshot is the quota that was put, after a round trip through the database."""
+    """A recorded snapshot has the numbers that were put, as text and exact, after a round trip through the database."""
     document = {"qps": 999999.999999, "tpm": 10**9, "rate_factors": {"m/1": 0.000001, "模型": 2.4}, "costs": {"m": 1000}}
     put = await registry.put("a", document, if_match=None, operator=OP)
     (line,) = await registry.history("a")
 
     assert put.quota.qps == Decimal("999999.999999")
-    assert Quota.of_record(line.after) == put.quota
+    assert line.after == {
+        "qps": "999999.999999",
+        "tpm": 10**9,
+        "rate_factors": [{"model": "m/1", "value": "0.000001"}, {"model": "模型", "value": "2.4"}],
+        "costs": [{"model": "m", "value": "1000"}],
+        "sla_class": "standard",
+        "zone": "UTC",
+    }
 
 
 async def test_another_process_reads_the_same(registry: Registry, engine: AsyncEngine):
@@ -96,7 +103,7 @@ async def test_another_process_reads_the_same(registry: Registry, engine: AsyncE
     await registry.put("a", {"qps": 0.1, "rate_factors": {"m": 0.8}, "region": "eu-1", "zone": "Asia/Shanghai"}, if_match=None, operator=OP)
     await registry.put("b", {"tpm": 1}, if_match=None, operator=OP)
     await registry.delete("b", if_match=1, operator=OP)
-    other = Registry(engine, SystemClock(), Metrics())
+    other = Registry(engine, SystemClock(), Metrics(), timeout_ms=TIMEOUT_MS)
     await other.load()
 
     assert other.tenants() == registry.tenants()
@@ -163,7 +170,7 @@ async def test_a_tenant_created_anew_goes_on_counting(registry: Registry):
 async def test_parallel_changes_leave_no_gap_and_no_double(registry: Registry, engine: AsyncEngine, database_urls: DatabaseUrls):
     """Eight writers that change one quota at once, each retrying when stale, make 200 versions, lines and entries, and no error."""
     await registry.put("a", {"tpm": 1}, if_match=None, operator=OP)
-    writers = [Registry(engine, SystemClock(), Metrics()) for _ in range(8)]
+    writers = [Registry(engine, SystemClock(), Metrics(), timeout_ms=TIMEOUT_MS) for _ in range(8)]
 
     async def write(number: int, writer: Registry) -> None:
         done = 0
@@ -187,7 +194,7 @@ async def test_parallel_changes_leave_no_gap_and_no_double(registry: Registry, e
 
 async def test_parallel_creations_make_one_tenant(engine: AsyncEngine):
     """Of eight that create the same tenant at once, one does; the others hear that it exists."""
-    writers = [Registry(engine, SystemClock(), Metrics()) for _ in range(8)]
+    writers = [Registry(engine, SystemClock(), Metrics(), timeout_ms=TIMEOUT_MS) for _ in range(8)]
     answers = await asyncio.gather(
         *(writer.put("a", {"tpm": n + 1}, if_match=None, operator=OP, must_be_new=True) for n, writer in enumerate(writers)),
         return_exceptions=True,
@@ -199,7 +206,7 @@ async def test_parallel_creations_make_one_tenant(engine: AsyncEngine):
 
 async def test_changes_reach_other_processes_within_a_second(registry: Registry, engine: AsyncEngine):
     """A change made through one process is in force in another well within a second."""
-    other = Registry(engine, SystemClock(), Metrics())
+    other = Registry(engine, SystemClock(), Metrics(), timeout_ms=TIMEOUT_MS)
     async with following(other):
         await registry.put("first", {"tpm": 1}, if_match=None, operator=OP)
         await until(lambda: other.tenant("first"))
@@ -214,7 +221,7 @@ async def test_changes_reach_other_processes_within_a_second(registry: Registry,
 async def test_a_lost_notification_heals(registry: Registry, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch):
     """A change whose notification never arrives is found at the next regular look."""
     monkeypatch.setattr("app.follower.RECONCILE_S", 0.05)
-    other = Registry(engine, SystemClock(), Metrics())
+    other = Registry(engine, SystemClock(), Metrics(), timeout_ms=TIMEOUT_MS)
     async with following(other):
         await registry.put("first", {"tpm": 1}, if_match=None, operator=OP)
         await until(lambda: other.tenant("first"))
@@ -228,7 +235,7 @@ async def test_a_change_that_commits_late_is_not_skipped(registry: Registry, eng
     """A transaction that began before a reader's last look and commits after it is still found."""
     await registry.put("late", {"tpm": 1}, if_match=None, operator=OP)
     await registry.put("early", {"tpm": 1}, if_match=None, operator=OP)
-    other = Registry(engine, SystemClock(), Metrics())
+    other = Registry(engine, SystemClock(), Metrics(), timeout_ms=TIMEOUT_MS)
     async with await psycopg.AsyncConnection.connect(conninfo(database_urls.registry)) as slow, following(other):
         await until(lambda: other.tenant("late"))
         await slow.execute("UPDATE registry.tenant_quota SET tpm = 2, version = 2, changed = pg_current_xact_id() WHERE tenant = 'late'")
@@ -246,7 +253,7 @@ async def test_one_unreadable_row_hides_no_other(registry: Registry, engine: Asy
     await registry.put("bad", {"tpm": 1}, if_match=None, operator=OP)
     async with await psycopg.AsyncConnection.connect(conninfo(database_urls.registry)) as connection:
         await connection.execute("UPDATE registry.tenant_quota SET zone = 'Mars/Olympus', version = 2 WHERE tenant = 'bad'")
-    other = Registry(engine, SystemClock(), Metrics())
+    other = Registry(engine, SystemClock(), Metrics(), timeout_ms=TIMEOUT_MS)
     await other.load()
 
     assert [tenant.id for tenant in other.tenants()] == ["good"]

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -206,11 +207,17 @@ async def test_a_kept_child_is_started_again():
     }
 
 
-async def test_a_kept_child_asks_for_its_arguments_anew():
-    """Arguments given as a function are those of the moment, and a start that fails is tried again."""
-    commands = iter([["sleep", "0"], ["/nowhere/gone"], ["sleep", "62"]])
-    launcher = Launcher(ManualClock(), lambda _: asyncio.sleep(0))
-    kept = await launcher.keep("changing", lambda: next(commands))
+async def test_a_start_that_fails_is_tried_again(tmp_path):
+    """A program that is gone at a restart, as in the middle of an upgrade, is started once it is back."""
+    program = tmp_path / "program"
+    program.symlink_to(str(shutil.which("true")))
+    changes = iter([program.unlink, lambda: program.symlink_to(str(shutil.which("sleep")))])
+
+    async def pause(_: float) -> None:
+        next(changes)()
+
+    launcher = Launcher(ManualClock(), pause)
+    kept = await launcher.keep("upgraded", [program, "62"])
     first = kept.child.pid
     await eventually(lambda: kept.restarts == 1)
 

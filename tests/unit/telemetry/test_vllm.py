@@ -133,7 +133,6 @@ def test_the_recorded_pages():
             "kv": told[1].kv_ratio,
             "waiting": told[1].waiting,
             "running": told[1].running,
-            "tokens_total": told[1].tokens_total,
             "model": told[0],
             "parse_error": readings is None,
         }
@@ -148,11 +147,11 @@ def test_a_real_busy_page():
     """The page of a real engine under load: 8 running, 4 waiting, 16384 blocks of 128 almost all free."""
     pages = VllmPages()
     idle, busy = ((FOLDER / f"vllm_real/m_{state}.prom").read_bytes() for state in ("idle", "busy"))
-    assert pages.read(idle, TEXT)["tiny"] == Reading(0.0, 0, 0, 2_097_152, None, 0)
+    assert pages.read(idle, TEXT)["tiny"] == Reading(0.0, 0, 0, 2_097_152, None)
 
     told = pages.read(busy, TEXT)["tiny"]
-    # 2_097_152 * (1 - 0.0004883110541414881) = 2_096_127.93; 8.567383557 s / 902 steps = 9.498 ms; 32 + 910 tokens
-    assert (told.waiting, told.running, told.free_tokens, told.tokens_total) == (4, 8, 2_096_127, 942)
+    # 2_097_152 * (1 - 0.0004883110541414881) = 2_096_127.93; 8.567383557 s / 902 steps = 9.498 ms
+    assert (told.waiting, told.running, told.free_tokens) == (4, 8, 2_096_127)
     assert told.kv_ratio == pytest.approx(0.000488, abs=1e-6)
     assert told.iteration_ms == pytest.approx(9.498, abs=1e-3)
 
@@ -162,4 +161,4 @@ def test_a_real_page_of_two_ranks():
     """Two ranks of one model: 719 + 72 waiting, 11 + 24 running, the fuller cache counts."""
     told = VllmPages().read((FOLDER / "metrics/vllm_v1_busy_2engines.prom").read_bytes(), TEXT)["org/m"]
     # 20000 * 16 * (1 - 0.231717933836332) = 245_850.2; 20000 * 16 * (1 - 0.4565217391304348) = 173_913.04
-    assert told == Reading(0.4565217391304348, 791, 35, 245_850 + 173_913, None, None)
+    assert told == Reading(0.4565217391304348, 791, 35, 245_850 + 173_913, None)

@@ -16,7 +16,6 @@ READINGS = st.builds(
     running=st.none() | st.integers(0, 2**53),
     free_tokens=st.none() | st.integers(0, 2**53),
     iteration_ms=st.none() | st.floats(0, 1e6),
-    tokens_total=st.none() | st.integers(0, 2**54),
 )
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
 NODES = st.builds(
@@ -44,9 +43,7 @@ def test_unknown_is_null():
     assert orjson.loads(body)["nodes"][0] == {
         "name": "a",
         "models": ["m"],
-        "readings": {
-            "m": {"kv_ratio": None, "waiting": 0, "running": None, "free_tokens": None, "iteration_ms": None, "tokens_total": None}
-        },
+        "readings": {"m": {"kv_ratio": None, "waiting": 0, "running": None, "free_tokens": None, "iteration_ms": None}},
         "age_ms": None,
         "problem": None,
     }
