@@ -223,7 +223,7 @@ class Policy:
             log.info("policy_in_force", revision=revision)
 
     def _counted(self, failure: Unanswered) -> Unanswered:
-        self._metrics.policy_errors.labels(failure.code, failure.rule or "").inc()
+        self._metrics.policy_errors.labels(failure.code, self._metrics.rule(failure.rule or "")).inc()
         now_ms, kind = self._clock.monotonic_ms(), (failure.code, failure.rule)
         if now_ms - self._said_ms.get(kind, float("-inf")) >= _SAY_AGAIN_MS:
             self._said_ms[kind] = now_ms

@@ -93,7 +93,7 @@ class ShadowWatch:
                     self._record(seen, judged.part, judged.changes)
 
     def _record(self, seen: _Seen, part: Part, changes: tuple[str, ...]) -> None:
-        self._metrics.shadow_overrides.labels(part.rule).inc()
+        self._metrics.shadow_overrides.labels(self._metrics.rule(part.rule)).inc()
         answered = part.answered
         log.info(
             "shadow_override",

@@ -210,6 +210,19 @@ async def test_unusable_answers_are_refused_and_counted(answer: Any, failure: ty
     assert counted == 1
 
 
+async def test_rules_beyond_the_bound_share_one_label() -> None:
+    """Rules come and go with bundles, so failures of those after the first 200 names are counted as `other`."""
+    opa = OpaInPython({"quota": lambda shown: None}, [rule("quota", ("tenant",))])
+    policy, metrics = await policy_on(opa, ManualClock())
+    for number in range(200):
+        metrics.rule(f"rule_{number}")
+
+    with pytest.raises(PolicyUndefined):
+        await policy.terms(asked(), sensitive=False, dimensions=NONE)
+
+    assert metrics.registry.get_sample_value("sluice_policy_errors_total", {"code": PolicyUndefined.code, "rule": "other"}) == 1
+
+
 async def test_no_policy_in_force_is_unavailable() -> None:
     """Before the first bundle every question is refused."""
     opa = two_rules()
