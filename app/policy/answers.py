@@ -93,9 +93,13 @@ class Answers:
 
     def find(self, revision: str, group: Group, question: Question) -> Answer | None:
         """One group's answer."""
-        kept = self._memo.use(group_key(revision, group, question), self._clock.monotonic_ms())
+        now_ms = self._clock.monotonic_ms()
+        kept = self._memo.use(group_key(revision, group, question), now_ms)
         self._metrics.memo_lookups.labels(group.name, "miss" if kept is None else "hit").inc()
-        return kept if isinstance(kept, Answer) else None
+        if not isinstance(kept, Answer):
+            return None
+        self._remember(kept, model_of(question), now_ms)  # asked for another model with the same readings, it is this one's newest too
+        return kept
 
     def keep(self, answer: Answer, heir_of: Entry[Any] | None) -> None:
         """Keep one group's answer, in place of `heir_of` where it was asked ahead of need."""
@@ -103,8 +107,12 @@ class Answers:
         key = group_key(answer.revision, answer.group, answer.shown)
         size = _PART_BYTES * len(answer.parts) + _SECTIONS_SHARE * key_bytes(key)
         self._memo.put(key, answer, size, now_ms, heir_of=heir_of)
+        self._remember(answer, answer.model, now_ms)
+
+    def _remember(self, answer: Answer, model: str, now_ms: float) -> None:
+        """Make `answer` the newest of `model`, where readings are all that others may differ in."""
         if "readings" in answer.group.reads:
-            newest = newest_key(answer.revision, answer.group, answer.shown, answer.model)
+            newest = newest_key(answer.revision, answer.group, answer.shown, model)
             self._memo.put(newest, _Newest(answer), _NEWEST_BYTES, now_ms)
 
     def newest(self, revision: str, group: Group, question: Question) -> Answer | None:

@@ -59,8 +59,9 @@ def holds(group: Group, question: Question) -> bool:
 
 
 def terms_key(revision: str, plan: Plan, question: Question, dimensions: frozenset[str]) -> Key:
-    """Key of combined terms."""
-    return (revision, plan.name, dimensions, *[getattr(question, section).key for section in plan.reads])
+    """Key of combined terms: one a model even where no rule reads it, since each model remembers its newest answers."""
+    model = question.model.value.get("id")
+    return (revision, plan.name, dimensions, model, *[getattr(question, section).key for section in plan.reads])
 
 
 def group_key(revision: str, group: Group, question: Question) -> Key:

@@ -302,3 +302,24 @@ async def test_a_caller_who_leaves_does_not_undo_a_change(registry: Registry):
     newest = lines[0].version
 
     assert (await registry.patch("a", {"tpm": 3}, if_match=newest, operator=OP)).version == newest + 1
+
+
+@pytest.mark.slow
+async def test_one_change_among_fifty_thousand_tenants_is_one_row_for_everybody(engine: AsyncEngine, database_urls: DatabaseUrls):
+    """The replica that makes it uses it at once, another within a second, and neither reads the other tenants again."""
+    await rows(
+        database_urls,
+        "INSERT INTO registry.tenant_quota (tenant, version, deleted, tpm, rate_factors, costs, sla_class, region, zone, updated)"
+        " SELECT 't' || n, 1, false, 100, '{}', '{}', 'standard', '', 'UTC', now() FROM generate_series(1, 50000) n RETURNING 1",
+    )
+    here, elsewhere = (Registry(engine, SystemClock(), Metrics(), timeout_ms=2000) for _ in range(2))
+    await here.load()
+    async with following(elsewhere):
+        await until(lambda: elsewhere.tenant("t50000") is not None, within_s=60)
+        untouched = elsewhere.tenant("t1")
+
+        await here.patch("t777", {"tpm": 200}, if_match=1, operator=OP)
+
+        assert here.tenant("t777").facts["tpm"] == 200
+        await until(lambda: elsewhere.tenant("t777").version == 2, within_s=1)
+        assert elsewhere.tenant("t1") is untouched

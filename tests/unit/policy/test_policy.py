@@ -182,6 +182,17 @@ async def test_an_outage_substitutes_answers_that_differ_in_readings_alone() -> 
     assert (await policy.terms(asked(kv=0.9), sensitive=False, dimensions=NONE)).shed == 0.9
 
 
+async def test_a_model_whose_readings_another_shared_has_a_newest_answer_too() -> None:
+    """Two idle models are one question of the memo; when the second gets readings of its own in an outage, it is not refused."""
+    opa = two_rules()
+    policy, _ = await policy_on(opa, ManualClock())
+    for model in ("first", "second"):
+        await policy.terms(asked(kv=0.1, model=model), sensitive=False, dimensions=NONE)
+    opa.down = Down("refused")
+
+    assert (await policy.terms(asked(kv=0.9, model="second"), sensitive=False, dimensions=NONE)).degraded
+
+
 @pytest.mark.parametrize(
     ("question", "sensitive"), [(asked("other", kv=0.1), False), (asked(kv=0.9, model="other"), False), (asked(kv=0.9), True)]
 )
