@@ -38,7 +38,11 @@ class DatabaseSettings(_Section):
     )
     owner_url: str = Field("", repr=False, description="the same for sluice_owner, which migrates; unused when embedded")
     intake_url: str = Field("", repr=False, description="the same for sluice_intake, which inserts log entries; unused when embedded")
-    log_url: str = Field("", repr=False, description="the same for sluice_log, which reads the log; unused when embedded")
+    log_url: str = Field(
+        "",
+        repr=False,
+        description="the same for sluice_log, which reads the log: doctor tries it, and so far nothing else uses it; unused when embedded",
+    )
     pool_size: int = Field(5, ge=1, le=50, description="connections per pool")
     timeout_ms: int = Field(2000, ge=50, le=60_000, description="how long one statement or one wait for a connection may take")
 

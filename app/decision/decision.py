@@ -56,7 +56,7 @@ class Decision:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
-        """The wire shape (design, section 5)."""
+        """The wire shape, as docs/reference/http.md has it."""
         facts = self.facts
         document: dict[str, Any] = {
             "decision_id": facts.id,

@@ -18,8 +18,8 @@ MAX_LIMIT = 2.0**53 - 1
 LEAST_LIMIT = 1e-6
 """One request in eleven days, as in a quota."""
 
-LEAST_DAYS, MOST_DAYS = 100, 9999
-"""What the log's retention classes hold: less than the half year that laws ask of logs is a mistake in the number."""
+LEAST_DAYS, MOST_DAYS = 184, 9999
+"""Half a year, which laws ask of logs and the catalogue of models, so that less is a mistake; and the longest class that the log holds."""
 
 MOST_TEXT = 1000
 

@@ -33,7 +33,7 @@ EMPTY = Section.of({})
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What one caller asks: the sections by name. `sensitive` models never take a substitute answer (design, section 7)."""
+    """What one caller asks: the sections by name."""
 
     tenant: Section = EMPTY
     model: Section = EMPTY

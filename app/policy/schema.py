@@ -70,7 +70,7 @@ SECTION_SCHEMAS: dict[str, dict[str, Any]] = {
         free_tokens=_NUMBER,
         iteration_ms=_NUMBER,
     ),
-    "subject": _object(roles=_TEXTS, attributes={"type": "object"}, approval={"type": "object"}),
+    "subject": _object(roles=_TEXTS, attributes={"type": "object"}, approval={"type": "object"}),  # approval: no question has one yet
     "request": _object(action=_TEXT, priority=_TEXT, purpose=_TEXT, stream=_FLAG),
     "time": _object(minute=_COUNT, hour=_COUNT, weekday=_TEXT),
 }

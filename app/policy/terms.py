@@ -1,4 +1,4 @@
-"""Terms: what a caller may do right now, combined from what each rule contributes (design, section 1)."""
+"""Terms: what a caller may do right now, combined from what each rule contributes."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -105,7 +105,7 @@ class Terms:
 
 
 def combine(revision: str, parts: Iterable[Part], dimensions: frozenset[str]) -> Terms:
-    """The terms of one question (table of design section 1); the order of `parts` does not matter.
+    """The terms of one question (docs/how-to/write-a-rule.md has the table); the order of `parts` does not matter.
 
     `dimensions` are those that the tenant's quota names. Raises PolicyUndefined when no rule limits one of them and nothing
     is denied: missing is never unlimited.
@@ -203,7 +203,7 @@ def _obligations(parts: list[Part]) -> tuple[Obligation, ...]:
 
 LIMITS_DEGRADED = 0.5
 SHED_DEGRADED = 0.5
-"""What a substitute answer leaves of limits (at least 1 each), and what it sheds at least: design section 7."""
+"""What a substitute answer leaves of limits (at least 1 each), and what it sheds at least: nobody knows how full the engines are by now."""
 
 
 def degrade(terms: Terms) -> Terms:
