@@ -11,6 +11,7 @@ import io
 import tarfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import orjson
 
@@ -34,6 +35,15 @@ class Group:
     when: tuple[str, ...]
     shadow: bool
     rules: tuple[Rule, ...]
+
+
+def exists(value: Any, path: tuple[str, ...]) -> bool:
+    """Whether `path` leads through nested objects to something in `value`; the empty path always does."""
+    for step in path:
+        if not isinstance(value, Mapping) or step not in value:
+            return False
+        value = value[step]
+    return True
 
 
 @dataclass(frozen=True, slots=True)

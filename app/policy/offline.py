@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from app.errors import DependencyDown
-from app.policy.bundle import Group
+from app.policy.bundle import Group, exists
 from app.policy.folder import Problems
 from app.policy.program import Program, Ran
 from app.policy.question import SECTIONS
@@ -112,11 +112,7 @@ def restrict(question: Mapping[str, Any], group: Group) -> dict[str, Any]:
 
 def applies(question: Mapping[str, Any], group: Group) -> bool:
     """Whether the path of the group's `when` exists in the question."""
-    for step in group.when:
-        if not isinstance(question, Mapping) or step not in question:
-            return False
-        question = question[step]
-    return True
+    return exists(question, group.when)
 
 
 def note(

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from app.policy.bundle import Compiled, Group
+from app.policy.bundle import Compiled, Group, exists
 from app.policy.question import Question
 
 Key = tuple[Any, ...]
@@ -48,14 +48,7 @@ class Plans:
 
 def holds(group: Group, question: Question) -> bool:
     """Whether the path of the group's `when` exists in the question."""
-    if not group.when:
-        return True
-    value: Any = getattr(question, group.when[0]).value
-    for step in group.when[1:]:
-        if not isinstance(value, dict) or step not in value:
-            return False
-        value = value[step]
-    return True
+    return not group.when or exists(getattr(question, group.when[0]).value, group.when[1:])
 
 
 def terms_key(revision: str, plan: Plan, question: Question, dimensions: frozenset[str]) -> Key:
