@@ -43,8 +43,8 @@ from app.policy.policy import Policy
 from app.policy.readings import Readings
 from app.quota.registry import Registry
 from app.settings import Settings
+from app.telemetry.describe import describe
 from app.telemetry.follow import follow
-from app.telemetry.view import describe
 from app.transaction import Transactions
 
 MIB = 1024 * 1024

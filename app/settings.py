@@ -98,14 +98,44 @@ class SecretsSettings(_Section):
     path: str = Field("", description="folder of the subject and tenant keys; empty: secrets/ under --var")
 
 
+EngineKind = Literal["vllm", "sglang", "llamacpp", "tgi", "triton", "trtllm"]
+
+
+class GpuSettings(_Section):
+    """Where device memory is read."""
+
+    nvml: Literal["auto", "off"] = Field("auto", description="GPUs of the machine that `sluice telemetry` runs on; auto: where it has NVML")
+    nvidia_smi: Literal["auto", "off"] = Field("auto", description="the nvidia-smi program where NVML cannot be used")
+    dcgm: list[str] = Field(
+        default_factory=list, description="addresses of DCGM exporters, such as http://host:9400; their page is at /metrics"
+    )
+    interval_ms: int = Field(200, ge=100, le=10_000, description="time between two readings (B11: 200 ms)")
+
+    @field_validator("dcgm")
+    @classmethod
+    def _addresses(cls, dcgm: list[str]) -> list[str]:
+        if wrong := [url for url in dcgm if not url.startswith(("http://", "https://"))]:
+            raise ValueError(f"{wrong[0]!r} is no http:// or https:// address")
+        return dcgm
+
+
 class EngineSettings(_Section):
     """One inference engine that is polled."""
 
     name: str = Field(min_length=1, max_length=128, description="node name in snapshots and decisions")
-    kind: Literal["vllm"] = Field("vllm", description="whose page it is")
+    kind: EngineKind = Field("vllm", description="whose page it is; trtllm is TensorRT-LLM, served by Dynamo")
     url: str = Field(pattern=r"^https?://", description="address of the engine; its page is at /metrics")
     models: list[str] = Field(min_length=1, description="ids of models.yaml that it serves")
     poll_ms: int = Field(100, ge=50, le=10_000, description="time between scrapes (A1: 50 to 100 ms)")
+    gpus: list[str] = Field(
+        default_factory=list, description="UUIDs of the GPUs or MIG instances it runs on; empty: their memory is not looked at"
+    )
+    max_num_seqs: int = Field(256, ge=1, le=1_000_000, description="most sequences in its batch: what rules for nodes scale (B11)")
+    control_url: str = Field(
+        "",
+        pattern=r"^(https?://.*)?$",
+        description="where the engine takes {max_num_seqs: n} by POST; empty: the figure is only published",
+    )
     stand_in: bool = Field(default=False, description="for trying: serve starts a stand-in engine at this address")
 
 
@@ -127,6 +157,7 @@ class Settings(BaseSettings):
     secrets: SecretsSettings = Field(default_factory=SecretsSettings)
     models: str = Field("models.yaml", description="file of model specs")
     engines: list[EngineSettings] = Field(default_factory=list, description="engines to poll; hot reloaded with the file")
+    gpus: GpuSettings = Field(default_factory=GpuSettings)
 
     @field_validator("listen")
     @classmethod

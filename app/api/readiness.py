@@ -63,7 +63,7 @@ class Parts:
     async def telemetry(self) -> tuple[bool, str]:
         """Whether every model has a live node."""
         view = self.rooms.readings.view
-        blind = sorted(name for name, model in view.models.items() if not model.nodes)
+        blind = sorted(name for name, model in view.models.items() if not model.live)
         if not view.models or blind:
             return False, f"no live node for {', '.join(blind) or 'any model'}: half of its requests are shed"
         return True, f"generation {view.generation}"

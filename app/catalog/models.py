@@ -72,6 +72,8 @@ class ModelSpec(BaseModel):
     """Numbers in one head."""
     kv_bytes: float | None = Field(None, gt=0)
     """Bytes of one number in the cache: 2 for FP16, 1 for FP8."""
+    kv_tokens: int | None = Field(None, ge=1)
+    """Tokens that the KV cache of one engine holds, where neither its page nor the shape above can tell."""
     sensitive: Sensitive | None = None
     """Present: the model is sensitive, and this says who may use it."""
 

@@ -139,7 +139,7 @@ class Decider:
     def _facts(self, request: DecideRequest, tenant: Tenant | None, terms: Terms | None = None) -> Facts:
         view = self._rooms.readings.view
         model = view.models.get(request.model)
-        live = model if model is not None and model.nodes else None
+        live = model if model is not None and model.live else None
         elapsed_ms = self._rooms.clock.monotonic_ms() - view.taken_ms
         return Facts(
             id=str(uuid7()),

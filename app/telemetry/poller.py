@@ -58,7 +58,7 @@ class Board:
         now_ms = self._clock.monotonic_ms()
         ages = {name: now_ms - taken_ms for name, taken_ms in self._taken_ms.items()}
         nodes = tuple(replace(node, age_ms=ages.get(name)) for name, node in sorted(self._nodes.items()))
-        return Snapshot(self.generation, nodes, self._loads)
+        return Snapshot(self.generation, nodes, loads=self._loads)
 
     def put(self, node: Node, taken_ms: float | None) -> None:
         """Take what a scrape said; `taken_ms` None: nothing new was read, so the age goes on growing."""
@@ -116,6 +116,11 @@ def by_configured_name(models: Sequence[str], told: Mapping[str, Reading]) -> Ma
     return told
 
 
+def _node(engine: EngineSettings) -> Node:
+    """The node of which nothing is known yet but what the settings say."""
+    return Node(engine.name, tuple(engine.models), gpus=tuple(engine.gpus), max_num_seqs=engine.max_num_seqs, kind=engine.kind)
+
+
 class Poller:
     """One task per engine, all writing on one board. `configure` may be called again at any time; `stop` ends the tasks."""
 
@@ -148,7 +153,7 @@ class Poller:
                 self._forget_metrics(self._engines[name])
         for name, engine in wanted.items():
             if name not in self._tasks:
-                self.board.put(Node(name, models=tuple(engine.models)), None)
+                self.board.put(_node(engine), None)
                 self._troubles[name] = Trouble(self._clock)
                 self._tasks[name] = asyncio.create_task(self._poll(engine), name=f"poll {name}")
         self._engines = wanted
@@ -191,7 +196,7 @@ class Poller:
         if self._troubles[engine.name].heard(problem):
             log.warning("scrape.missing", node=engine.name, problem=problem, models=engine.models, told=sorted(readings))
         # The age counts from the moment of asking: the engine may have written its page at any time since.
-        self.board.put(Node(engine.name, tuple(engine.models), dict(readings), problem=problem), started_ms)
+        self.board.put(replace(_node(engine), readings=dict(readings), problem=problem), started_ms)
         self._metrics.scrapes.labels(engine.name, "missing" if problem else "ok").inc()
         self._metrics.node_live.labels(engine.name).set(0 if problem else 1)
         for model in engine.models:

@@ -1,7 +1,7 @@
 """What the snapshot says about each model: its live nodes, their aggregates as rules read them, and the best node.
 
 Pure: ages are durations that the caller has brought up to date. A node is live for a model when its page is younger than
-`stale_ms` and tells every signal that the model's spec declares (A2).
+`stale_ms`, tells every signal that the model's spec declares (A2), and nothing this replica knows speaks against it.
 """
 
 import math
@@ -10,16 +10,55 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.catalog.models import ModelSpec, Signal
-from app.telemetry.snapshot import Loads, Node, Reading, Snapshot
+from app.estimators.kv_cache import bytes_per_token, tokens_that_fit
+from app.telemetry.snapshot import Gpu, Loads, Node, Reading, Snapshot
 
 RATIO_DIGITS = 3
 """Ratios are rounded to 0.001, so that noise below what any watermark names does not make a new question."""
-FREE_TOKENS_DIGITS = 3
-"""Free tokens are cut to this many leading digits: for the same reason, and never a larger promise."""
-ITERATION_DIGITS = 1
-"""Step times are rounded to 0.1 ms."""
+TOKENS_DIGITS = 3
+"""Tokens are cut to this many leading digits: for the same reason, and never a larger promise."""
+MS_DIGITS = 1
+"""Times are rounded to 0.1 ms."""
 SIGNAL_FIELDS: dict[Signal, str] = {"kv": "kv_ratio", "waiting": "waiting", "running": "running"}
 """The reading that carries each signal a spec can declare."""
+
+NodeModel = tuple[str, str]
+"""Name of a node and id of a model on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What this replica knows of one model on one node beside what its page says (app/nodes makes it)."""
+
+    why: str = ""
+    """Why it is not live although its page is fresh: frozen or failing; empty where nothing speaks against it."""
+    avoid: bool = False
+    """Whether a rule of rego/nodes keeps new requests away."""
+    max_in_flight: int | None = None
+    """Requests that may be in flight there (A3); None: nobody says."""
+    admission: float | None = None
+    """Share of new requests that the controller lets in, 0..1; None: nobody says."""
+
+
+NOTHING_KNOWN = Standing()
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """What this replica adds to a snapshot."""
+
+    standings: Mapping[NodeModel, Standing] = field(default_factory=dict)
+    held_tokens: Mapping[str, int] = field(default_factory=dict)
+    """Tokens of our own leases in flight, by model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Device memory of the GPUs under a node: the fullest of them, and what is free on all together. None is unknown."""
+
+    ratio: float | None = None
+    floor: float | None = None
+    free_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +70,12 @@ class NodeState:
     reading: Reading
     age_ms: float | None = field(compare=False)
     why: str = ""
-    """no_page, stale, timeout, connect, status, parse, missing:<signal>."""
+    """no_page, stale, timeout, connect, status, parse, missing:<signal>, frozen, failing."""
+    kind: str = ""
+    max_num_seqs: int = 0
+    """As configured."""
+    memory: Memory = field(default_factory=Memory)
+    standing: Standing = NOTHING_KNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +83,20 @@ class ModelView:
     """One model over its live nodes."""
 
     readings: Mapping[str, Any]
-    """The question's section: live, known, and what every live node tells: kv_max, kv_mean, waiting, running,
-    free_tokens, iteration_ms. The same object as before while the content is the same."""
+    """The question's section: live, known, frozen, and what every live node tells (rego/schemas/readings.json).
+    The same object as before while the content is the same."""
     nodes: tuple[str, ...] = ()
-    """Live nodes, lowest KV first, then fewest waiting, then by name."""
+    """Live nodes that no rule avoids, lowest KV first, then fewest waiting, then by name."""
     age_ms: float | None = field(default=None, compare=False)
     """Age of the freshest live page; None: no live node."""
 
+    @property
+    def live(self) -> bool:
+        """Whether any node is live."""
+        return bool(self.readings.get("live"))
+
     def best_node(self) -> str | None:
-        """The first live node."""
+        """The first of its nodes."""
         return next(iter(self.nodes), None)
 
 
@@ -58,6 +107,7 @@ class View:
     generation: int = 0
     models: Mapping[str, ModelView] = field(default_factory=dict)
     nodes: tuple[NodeState, ...] = ()
+    gpus: tuple[Gpu, ...] = ()
     taken_ms: float = 0.0
     """The reader's monotonic clock when the ages were true."""
     loads: Loads = field(default_factory=Loads)
@@ -65,28 +115,54 @@ class View:
 
 
 def build_view(
-    snapshot: Snapshot, models: Mapping[str, ModelSpec], *, stale_ms: float, taken_ms: float = 0.0, before: View | None = None
+    snapshot: Snapshot,
+    models: Mapping[str, ModelSpec],
+    *,
+    stale_ms: float,
+    taken_ms: float = 0.0,
+    before: View | None = None,
+    own: Own | None = None,
 ) -> View:
     """The view of `snapshot`; what has not changed since `before` keeps its object and its generation."""
-    before = before or View()
-    states = tuple(_state(node, models[model], stale_ms) for node in snapshot.nodes for model in node.models if model in models)
+    before, own = before or View(), own or Own()
+    gpus = {gpu.id: gpu for gpu in snapshot.gpus if gpu.age_ms is not None and gpu.age_ms < stale_ms}
+    states = tuple(
+        _state(node, models[model], stale_ms, _memory(node, gpus), own.standings.get((node.name, model), NOTHING_KNOWN))
+        for node in snapshot.nodes
+        for model in node.models
+        if model in models
+    )
     by_model: dict[str, list[NodeState]] = {model: [] for model in models}
     for state in states:
         by_model[state.model].append(state)
-    views = {model: _model_view(own, before.models.get(model)) for model, own in by_model.items()}
+    views = {
+        model: _model_view(models[model], of, before.models.get(model), own.held_tokens.get(model, 0)) for model, of in by_model.items()
+    }
     changed = (views, states) != (before.models, before.nodes)
-    return View(before.generation + changed, views, states, taken_ms, snapshot.loads)
+    return View(before.generation + changed, views, states, snapshot.gpus, taken_ms, snapshot.loads)
 
 
 def next_expiry_ms(snapshot: Snapshot, stale_ms: float) -> float:
-    """How long until the next node that is still fresh becomes stale; infinite where none is."""
-    return min((stale_ms - node.age_ms for node in snapshot.nodes if node.age_ms is not None and node.age_ms < stale_ms), default=math.inf)
+    """How long until the next node or GPU that is still fresh becomes stale; infinite where none is."""
+    ages = [*(node.age_ms for node in snapshot.nodes), *(gpu.age_ms for gpu in snapshot.gpus)]
+    return min((stale_ms - age for age in ages if age is not None and age < stale_ms), default=math.inf)
 
 
 def aged(snapshot: Snapshot, elapsed_ms: float) -> Snapshot:
     """The snapshot `elapsed_ms` later."""
-    nodes = tuple(replace(node, age_ms=None if node.age_ms is None else node.age_ms + elapsed_ms) for node in snapshot.nodes)
-    return replace(snapshot, nodes=nodes)
+
+    def later(duration_ms: float | None) -> float | None:
+        return None if duration_ms is None else duration_ms + elapsed_ms
+
+    nodes = tuple(
+        replace(
+            node,
+            age_ms=later(node.age_ms),
+            readings={model: replace(reading, still_ms=later(reading.still_ms)) for model, reading in node.readings.items()},
+        )
+        for node in snapshot.nodes
+    )
+    return replace(snapshot, nodes=nodes, gpus=tuple(replace(gpu, age_ms=later(gpu.age_ms)) for gpu in snapshot.gpus))
 
 
 def missing_signal(reading: Reading | None, spec: ModelSpec) -> Signal | None:
@@ -94,16 +170,7 @@ def missing_signal(reading: Reading | None, spec: ModelSpec) -> Signal | None:
     return next((signal for signal in spec.signals if reading is None or getattr(reading, SIGNAL_FIELDS[signal]) is None), None)
 
 
-def describe(view: View) -> dict[str, Any]:
-    """The view as GET /telemetry answers it: per model the aggregates, per node and model what it tells or why not."""
-    return {
-        "generation": view.generation,
-        "models": {model: {**one.readings, "nodes": list(one.nodes)} for model, one in view.models.items()},
-        "nodes": [_describe_state(state) for state in view.nodes],
-    }
-
-
-def _state(node: Node, spec: ModelSpec, stale_ms: float) -> NodeState:
+def _state(node: Node, spec: ModelSpec, stale_ms: float, memory: Memory, standing: Standing) -> NodeState:
     reading = node.readings.get(spec.id)
     if node.age_ms is None:
         why = node.problem or "no_page"
@@ -112,34 +179,96 @@ def _state(node: Node, spec: ModelSpec, stale_ms: float) -> NodeState:
     elif signal := missing_signal(reading, spec):
         why = f"missing:{signal}"
     else:
-        why = ""
-    return NodeState(node.name, spec.id, reading or Reading(), node.age_ms, why)
+        why = standing.why
+    reading = _with_room(reading or Reading(), spec, memory)
+    return NodeState(node.name, spec.id, reading, node.age_ms, why, node.kind, node.max_num_seqs, memory, standing)
 
 
-def _model_view(states: list[NodeState], before: ModelView | None) -> ModelView:
+def _memory(node: Node, fresh: Mapping[str, Gpu]) -> Memory:
+    """Of all GPUs under the node; unknown where one of them is: it could be the fullest."""
+    gpus = [fresh.get(gpu, Gpu(gpu)) for gpu in node.gpus]
+    ratios, floors = _all(gpu.memory_ratio for gpu in gpus), _all(gpu.memory_floor for gpu in gpus)
+    free = _all(None if gpu.total_bytes is None or gpu.used_bytes is None else gpu.total_bytes - gpu.used_bytes for gpu in gpus)
+    return Memory(_rounded(max(ratios, default=None)), _rounded(max(floors, default=None)), int(sum(free)) if free else None)
+
+
+def _with_room(reading: Reading, spec: ModelSpec, memory: Memory) -> Reading:
+    """The reading, its free tokens told by the model spec where no page tells blocks: by the shape, else as declared (B6).
+
+    Free device memory of an engine that takes all of it at its start says nothing about its cache.
+    """
+    if reading.free_tokens is not None:
+        return reading
+    if spec.kv_tokens is not None and reading.kv_ratio is not None:
+        return replace(reading, free_tokens=math.floor(spec.kv_tokens * (1 - reading.kv_ratio)))
+    if spec.preallocates or memory.free_bytes is None:
+        return reading
+    if spec.layers is None or spec.kv_heads is None or spec.head_dim is None or spec.kv_bytes is None:
+        return reading
+    per_token = bytes_per_token(layers=spec.layers, kv_heads=spec.kv_heads, head_dim=spec.head_dim, kv_bytes=spec.kv_bytes)
+    return replace(reading, free_tokens=tokens_that_fit(memory.free_bytes, per_token))
+
+
+def _model_view(spec: ModelSpec, states: list[NodeState], before: ModelView | None, held_tokens: int) -> ModelView:
     live = [state for state in states if not state.why]
-    readings = _aggregate([state.reading for state in live], known=len(states))
+    readings = {
+        "live": len(live),
+        "known": len(states),
+        "frozen": sum(state.why == "frozen" for state in states),
+        **_engines(live),
+        **_tokens(spec, live, held_tokens),
+        **_own(live),
+    }
     if before is not None and before.readings == readings:
-        readings = before.readings
-    order = sorted(live, key=lambda state: (_or_last(state.reading.kv_ratio), _or_last(state.reading.waiting), state.node))
+        readings = before.readings  # type: ignore[assignment]  # equal, and the same object is known to be unchanged
+    order = sorted(
+        (state for state in live if not state.standing.avoid),
+        key=lambda state: (_or_last(state.reading.kv_ratio), _or_last(state.reading.waiting), state.node),
+    )
     ages = [state.age_ms for state in live if state.age_ms is not None]
     return ModelView(readings, tuple(state.node for state in order), min(ages, default=None))
 
 
-def _aggregate(live: list[Reading], known: int) -> Mapping[str, Any]:
+def _engines(live: list[NodeState]) -> dict[str, Any]:
     """Aggregates over live nodes. One is absent unless every live node tells it: the silent one could be the worst."""
-    section: dict[str, Any] = {"live": len(live), "known": known}
-    if kv := _all(reading.kv_ratio for reading in live):
+    section: dict[str, Any] = {}
+    if kv := _all(state.reading.kv_ratio for state in live):
         section["kv_max"] = round(max(kv), RATIO_DIGITS)
-        section["kv_mean"] = round(sum(kv) / len(kv), RATIO_DIGITS)
+        section["kv_mean"] = round(_mean(kv), RATIO_DIGITS)
     for name in ("waiting", "running"):
-        if counts := _all(getattr(reading, name) for reading in live):
+        if counts := _all(getattr(state.reading, name) for state in live):
             section[name] = sum(counts)
-    if free := _all(reading.free_tokens for reading in live):
-        # The largest on one node, not the sum: a request's tokens must fit where it runs.
-        section["free_tokens"] = _cut(int(max(free)))
-    if iterations := _all(reading.iteration_ms for reading in live):
-        section["iteration_ms"] = round(sum(iterations) / len(iterations), ITERATION_DIGITS)
+    for name in ("iteration_ms", "ttft_ms"):
+        if times := _all(getattr(state.reading, name) for state in live):
+            section[name] = round(_mean(times), MS_DIGITS)
+    shares = {
+        "kv_floor": [state.reading.kv_floor for state in live],
+        "memory": [state.memory.ratio for state in live],
+        "memory_floor": [state.memory.floor for state in live],
+    }
+    return section | {name: round(_mean(known), RATIO_DIGITS) for name, ratios in shares.items() if (known := _all(ratios))}
+
+
+def _tokens(spec: ModelSpec, live: list[NodeState], held_tokens: int) -> dict[str, Any]:
+    """Room of the caches (B6): free on all live nodes, ours among the used, and the most that one node holds in all."""
+    section: dict[str, Any] = {}
+    if free := _all(state.reading.free_tokens for state in live):
+        section["free_tokens"] = _cut(int(sum(free)))
+    if capacity := _all(state.reading.capacity_tokens or spec.kv_tokens for state in live):
+        section["capacity_tokens_max"] = int(max(capacity))
+        if free:
+            # What leases hold is partly in use already; no more of it than is in use at all.
+            section["held_tokens"] = _cut(max(0, min(held_tokens, int(sum(capacity)) - int(sum(free)))))
+    return section
+
+
+def _own(live: list[NodeState]) -> dict[str, Any]:
+    """What the controllers of this replica say, over all live nodes (A3)."""
+    section: dict[str, Any] = {}
+    if most := _all(state.standing.max_in_flight for state in live):
+        section["max_in_flight"] = sum(most)
+    if admission := _all(state.standing.admission for state in live):
+        section["admission"] = round(_mean(admission), RATIO_DIGITS)
     return section
 
 
@@ -149,22 +278,18 @@ def _all(values: Iterable[float | None]) -> list[float]:
     return told if len(told) == len(every) else []
 
 
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _rounded(ratio: float | None) -> float | None:
+    return None if ratio is None else round(ratio, RATIO_DIGITS)
+
+
 def _cut(count: int) -> int:
-    step: int = 10 ** max(0, len(str(count)) - FREE_TOKENS_DIGITS)
+    step: int = 10 ** max(0, len(str(count)) - TOKENS_DIGITS)
     return count // step * step
 
 
 def _or_last(value: float | None) -> float:
     return math.inf if value is None else value
-
-
-def _describe_state(state: NodeState) -> dict[str, Any]:
-    told = {
-        "kv_usage": state.reading.kv_ratio,
-        "waiting": state.reading.waiting,
-        "running": state.reading.running,
-        "age_ms": None if state.age_ms is None else round(state.age_ms, 1),
-        "why": state.why or None,
-    }
-    known = {name: value for name, value in told.items() if value is not None}
-    return {"node": state.node, "model": state.model, "fresh": not state.why, **known}

@@ -54,8 +54,8 @@ async def test_a_snapshot_tells_what_the_engines_told(tmp_path):
     async with stand_in() as (one, one_url), stand_in(names="v0") as (two, two_url):
         one.load, two.load = Load(kv_ratio=0.25, waiting=3), Load(kv_ratio=0.75, waiting=4)
         async with telemetry(tmp_path, {"a": one_url, "b": two_url}) as running:
-            a = await running.node("a", problem=None, readings={"m": Reading(0.25, 3, 0, 768, None)})
-            b = await running.node("b", problem=None, readings={"m": Reading(0.75, 4, 0, 256, None)})
+            a = await running.node("a", problem=None, readings={"m": Reading(kv_ratio=0.25, waiting=3, running=0, free_tokens=768)})
+            b = await running.node("b", problem=None, readings={"m": Reading(kv_ratio=0.75, waiting=4, running=0, free_tokens=256)})
 
             assert a.age_ms is not None
             assert b.age_ms is not None
@@ -66,7 +66,7 @@ async def test_a_snapshot_tells_what_the_engines_told(tmp_path):
 async def test_long_polls(tmp_path):
     """A poll of the newest generation waits for a change, or ends with the same one; another generation is answered at once."""
     async with stand_in() as (engine, url), telemetry(tmp_path, {"a": url}) as running:
-        await running.node("a", readings={"m": Reading(0.0, 0, 0, 1024, None)})
+        await running.node("a", readings={"m": Reading(kv_ratio=0.0, waiting=0, running=0, free_tokens=1024)})
         loop = asyncio.get_running_loop()
         # A generation that was being published when the node appeared is over after a poll that waits for it.
         first = await running.snapshot(after=(await running.snapshot()).generation, wait_ms=100)

@@ -8,7 +8,7 @@ from app.telemetry.snapshot import Loads, Node, Reading
 
 
 def node(kv=0.5, problem=None):
-    return Node("a", ("m",), {"m": Reading(kv, 1)}, problem=problem)
+    return Node("a", ("m",), readings={"m": Reading(kv_ratio=kv, waiting=1)}, problem=problem)
 
 
 async def test_ages_are_durations_since_the_scrape():

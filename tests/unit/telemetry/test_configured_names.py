@@ -5,7 +5,7 @@ import pytest
 from app.telemetry.poller import by_configured_name
 from app.telemetry.snapshot import Reading
 
-ONE, TWO = Reading(0.1, 1), Reading(0.2, 2)
+ONE, TWO = Reading(kv_ratio=0.1, waiting=1), Reading(kv_ratio=0.2, waiting=2)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,11 @@ class Setting:
         self.follower = Follower(self.views.append, models=lambda: self.models, stale_ms=1000, clock=self.clock, metrics=self.metrics)
 
     def receive(self, generation=1, *, age_ms=0.0, kv=0.5, loads=None):
-        self.follower.receive(Snapshot(generation, (Node("a", ("m",), {"m": Reading(kv, 1)}, age_ms),), loads or Loads()))
+        self.follower.receive(
+            Snapshot(
+                generation, (Node("a", ("m",), readings={"m": Reading(kv_ratio=kv, waiting=1)}, age_ms=age_ms),), loads=loads or Loads()
+            )
+        )
 
     def counted(self):
         read = self.metrics.registry.get_sample_value
@@ -94,7 +98,7 @@ def test_changed_models_are_published_without_an_answer():
     one.models = {"m": SPEC, "n": SPEC.model_copy(update={"id": "n"})}
     one.follower.tick()
 
-    assert one.views[-1].models["n"].readings == {"live": 0, "known": 0}
+    assert one.views[-1].models["n"].readings == {"live": 0, "known": 0, "frozen": 0}
 
 
 def test_before_the_first_answer_nothing_is_live():
@@ -102,7 +106,7 @@ def test_before_the_first_answer_nothing_is_live():
     one = Setting()
     one.follower.tick()
 
-    assert one.views[-1].models["m"].readings == {"live": 0, "known": 0}
+    assert one.views[-1].models["m"].readings == {"live": 0, "known": 0, "frozen": 0}
 
 
 def test_what_became_of_the_engines_file_is_told_and_counted():

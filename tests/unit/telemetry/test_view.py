@@ -6,15 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.telemetry.describe import describe
 from app.telemetry.snapshot import Node, Reading, Snapshot
-from app.telemetry.view import View, aged, build_view, describe, next_expiry_ms
+from app.telemetry.view import View, aged, build_view, next_expiry_ms
 from tests.unit.telemetry.pages import SPEC, WAITING_ONLY
 
 MODELS = {"m": SPEC, "w": WAITING_ONLY}
 
 
 def node(name, kv=0.5, waiting=1, *, age_ms=10.0, model="m", problem=None, **more):
-    return Node(name, (model,), {model: Reading(kv, waiting, **more)}, age_ms, problem)
+    return Node(name, (model,), readings={model: Reading(kv_ratio=kv, waiting=waiting, **more)}, age_ms=age_ms, problem=problem)
 
 
 def view(*nodes, before=None):
@@ -22,21 +23,22 @@ def view(*nodes, before=None):
 
 
 def test_aggregates_by_hand():
-    """Over two live nodes: largest and mean KV, sums of counts, the largest free room of one node, the mean step."""
+    """Over two live nodes: largest and mean KV, sums of counts, the free room of both, the mean step."""
     model = view(
         node("a", 0.12345, 3, running=5, free_tokens=419_763, iteration_ms=10.0),
         node("b", 0.5, 4, running=6, free_tokens=99_999, iteration_ms=10.26),
     ).models["m"]
 
-    # mean: (0.12345 + 0.5) / 2 = 0.311725; free: 419_763 cut to three digits; step: (10 + 10.26) / 2 = 10.13
+    # mean: (0.12345 + 0.5) / 2 = 0.311725; free: 419_763 + 99_999 = 519_762, cut to three digits; step: (10 + 10.26) / 2 = 10.13
     assert model.readings == {
         "live": 2,
         "known": 2,
+        "frozen": 0,
         "kv_max": 0.5,
         "kv_mean": 0.312,
         "waiting": 7,
         "running": 11,
-        "free_tokens": 419_000,
+        "free_tokens": 519_000,
         "iteration_ms": 10.1,
     }
 
@@ -48,12 +50,12 @@ def test_small_free_room_is_not_cut_to_nothing():
 
 def test_no_average_hides_an_outage():
     """With no live node there is no KV at all, not 0; known still counts the configured nodes."""
-    assert view(node("a", age_ms=1100.0), node("b", age_ms=None)).models["m"].readings == {"live": 0, "known": 2}
+    assert view(node("a", age_ms=1100.0), node("b", age_ms=None)).models["m"].readings == {"live": 0, "known": 2, "frozen": 0}
 
 
 def test_a_model_without_nodes():
     """A model that no engine is configured for has neither live nor known nodes."""
-    assert view().models["m"].readings == {"live": 0, "known": 0}
+    assert view().models["m"].readings == {"live": 0, "known": 0, "frozen": 0}
     assert view().models["m"].best_node() is None
 
 
@@ -73,7 +75,7 @@ def test_a_declared_signal_that_is_missing_makes_a_node_not_live():
 def test_a_signal_that_is_not_declared_may_be_missing():
     """A model that declares only waiting is live without KV, and then has no KV aggregate."""
     one = view(node("a", kv=None, waiting=2, model="w"))
-    assert one.models["w"].readings == {"live": 1, "known": 1, "waiting": 2}
+    assert one.models["w"].readings == {"live": 1, "known": 1, "frozen": 0, "waiting": 2}
     assert one.models["w"].best_node() == "a"
 
 
@@ -158,6 +160,7 @@ def test_description_says_why_a_node_is_not_fresh():
     assert describe(one)["models"]["m"] == {
         "live": 1,
         "known": 5,
+        "frozen": 0,
         "kv_max": 0.5,
         "kv_mean": 0.5,
         "waiting": 1,

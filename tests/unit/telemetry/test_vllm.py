@@ -147,7 +147,7 @@ def test_a_real_busy_page():
     """The page of a real engine under load: 8 running, 4 waiting, 16384 blocks of 128 almost all free."""
     pages = VllmPages()
     idle, busy = ((FOLDER / f"vllm_real/m_{state}.prom").read_bytes() for state in ("idle", "busy"))
-    assert pages.read(idle, TEXT)["tiny"] == Reading(0.0, 0, 0, 2_097_152, None)
+    assert pages.read(idle, TEXT)["tiny"] == Reading(kv_ratio=0.0, waiting=0, running=0, free_tokens=2_097_152)
 
     told = pages.read(busy, TEXT)["tiny"]
     # 2_097_152 * (1 - 0.0004883110541414881) = 2_096_127.93; 8.567383557 s / 902 steps = 9.498 ms
@@ -161,4 +161,4 @@ def test_a_real_page_of_two_ranks():
     """Two ranks of one model: 719 + 72 waiting, 11 + 24 running, the fuller cache counts."""
     told = VllmPages().read((FOLDER / "metrics/vllm_v1_busy_2engines.prom").read_bytes(), TEXT)["org/m"]
     # 20000 * 16 * (1 - 0.231717933836332) = 245_850.2; 20000 * 16 * (1 - 0.4565217391304348) = 173_913.04
-    assert told == Reading(0.4565217391304348, 791, 35, 245_850 + 173_913, None)
+    assert told == Reading(kv_ratio=0.4565217391304348, waiting=791, running=35, free_tokens=245_850 + 173_913)

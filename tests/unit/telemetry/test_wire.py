@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import DependencyDown
-from app.telemetry.snapshot import Loads, Node, Reading, Snapshot
+from app.telemetry.snapshot import Gpu, Loads, Node, Reading, Snapshot
 from app.telemetry.wire import decode, encode
 
 READINGS = st.builds(
@@ -28,10 +28,21 @@ NODES = st.builds(
 )
 
 
+GPUS = st.builds(
+    Gpu, id=NAMES, total_bytes=st.none() | st.integers(0, 2**53), memory_ratio=st.none() | st.floats(0, 1), age_ms=st.none() | st.just(7.5)
+)
 LOADS = st.builds(Loads, ok=st.integers(0, 2**53), refused=st.integers(0, 2**53), problem=st.none() | NAMES)
 
 
-@given(st.builds(Snapshot, generation=st.integers(0, 2**53), nodes=st.lists(NODES, max_size=3).map(tuple), loads=LOADS))
+@given(
+    st.builds(
+        Snapshot,
+        generation=st.integers(0, 2**53),
+        nodes=st.lists(NODES, max_size=3).map(tuple),
+        gpus=st.lists(GPUS, max_size=2).map(tuple),
+        loads=LOADS,
+    )
+)
 def test_round_trip(snapshot):
     """Every snapshot comes back equal, unknown values as unknown."""
     assert decode(encode(snapshot)) == snapshot
@@ -39,11 +50,26 @@ def test_round_trip(snapshot):
 
 def test_unknown_is_null():
     """What is unknown is null on the wire, so that nobody can read it as a number."""
-    body = encode(Snapshot(7, (Node("a", ("m",), {"m": Reading(waiting=0)}),)))
+    body = encode(Snapshot(7, (Node("a", ("m",), readings={"m": Reading(waiting=0)}),)))
     assert orjson.loads(body)["nodes"][0] == {
         "name": "a",
         "models": ["m"],
-        "readings": {"m": {"kv_ratio": None, "waiting": 0, "running": None, "free_tokens": None, "iteration_ms": None}},
+        "gpus": [],
+        "max_num_seqs": 0,
+        "kind": "",
+        "readings": {
+            "m": {
+                "kv_ratio": None,
+                "kv_floor": None,
+                "waiting": 0,
+                "running": None,
+                "capacity_tokens": None,
+                "free_tokens": None,
+                "iteration_ms": None,
+                "ttft_ms": None,
+                "still_ms": None,
+            }
+        },
         "age_ms": None,
         "problem": None,
     }
