@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from app.simulator.control import Control
 from app.simulator.engine import Engine, EngineRestarted
 from app.simulator.faults import Fault, FaultGate, Load
 
@@ -97,7 +98,7 @@ def build_app(engine: Engine) -> ASGIApp:
         return PlainTextResponse("")
 
     async def metrics(_: Request) -> Response:
-        return Response(engine.page.render(), headers={"content-type": CONTENT_TYPE_PLAIN_0_0_4})
+        return Response(engine.render(), headers={"content-type": CONTENT_TYPE_PLAIN_0_0_4})
 
     async def faults(request: Request) -> Response:
         engine.set_fault(Fault.of(_object(await request.body())))
@@ -106,6 +107,10 @@ def build_app(engine: Engine) -> ASGIApp:
     async def load(request: Request) -> Response:
         engine.load = Load.of(_object(await request.body()))
         return JSONResponse({"forced": engine.load != Load()})
+
+    async def control(request: Request) -> Response:
+        engine.set_control(Control.of(_object(await request.body())))
+        return JSONResponse({"max_num_seqs": engine.scheduler.max_num_seqs})
 
     async def completions(request: Request) -> Response:
         chat = request.url.path.endswith("/chat/completions")
@@ -121,6 +126,7 @@ def build_app(engine: Engine) -> ASGIApp:
         Route("/metrics", metrics),
         Route("/faults", faults, methods=["POST"]),
         Route("/load", load, methods=["POST"]),
+        Route("/control", control, methods=["POST"]),
         Route("/v1/completions", completions, methods=["POST"]),
         Route("/v1/chat/completions", completions, methods=["POST"]),
     ]

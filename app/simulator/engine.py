@@ -5,6 +5,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from app.simulator.control import Control
+from app.simulator.exposition import family
 from app.simulator.faults import Fault, FaultSwitch, Load, spoil
 from app.simulator.page import Gauges, Names, Page
 from app.simulator.scheduler import Scheduler, Sequence, Step
@@ -93,6 +95,14 @@ class Engine:
             self._boot()
             fault = Fault()
         self.faults.set(fault)
+
+    def set_control(self, control: Control) -> None:
+        """Put another size of the batch in force from the next step on; a restart puts the configured one back."""
+        self.scheduler.max_num_seqs = control.max_num_seqs
+
+    def render(self) -> bytes:
+        """The page, with the stand-in's own series after those of the engine it plays."""
+        return self.page.render() + family("sluice_engine_max_num_seqs", "gauge", {}, self.scheduler.max_num_seqs).encode()
 
     def check(self, prompt_tokens: int, max_tokens: int) -> None:
         """Raises ValueError where a request of this length could never fit the cache."""

@@ -2,12 +2,13 @@
 
 import asyncio
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from starlette.responses import HTMLResponse, PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from app.simulator import fields
 from app.simulator.page import Gauges
 
 Mode = Literal["none", "slow", "frozen", "nan", "error500", "html", "restart"]
@@ -26,11 +27,11 @@ class Fault:
     @classmethod
     def of(cls, document: dict[str, Any]) -> "Fault":
         """A fault from a JSON body. Raises ValueError naming the field."""
-        _only_fields_of(cls, document)
+        fields.only(("mode", "delay_ms"), document)
         mode: Mode | None = document.get("mode")
         if mode is None or mode not in get_args(Mode):
             raise ValueError(f"mode: expected one of {', '.join(get_args(Mode))}")
-        return cls(mode, _number(document, "delay_ms", cls().delay_ms, MAX_DELAY_MS))
+        return cls(mode, fields.number(document, "delay_ms", cls().delay_ms, MAX_DELAY_MS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +45,11 @@ class Load:
     @classmethod
     def of(cls, document: dict[str, Any]) -> "Load":
         """A load from a JSON body; an empty one ends the forcing. Raises ValueError naming the field."""
-        _only_fields_of(cls, document)
+        fields.only(("kv_ratio", "waiting", "running"), document)
         return cls(
-            kv_ratio=_number(document, "kv_ratio", None, 1.0),
-            waiting=_number(document, "waiting", None, 1e9),
-            running=_number(document, "running", None, 1e9),
+            kv_ratio=fields.number(document, "kv_ratio", None, 1.0),
+            waiting=fields.number(document, "waiting", None, 1e9),
+            running=fields.number(document, "running", None, 1e9),
         )
 
     def over(self, measured: Gauges) -> Gauges:
@@ -104,20 +105,3 @@ class FaultGate:
         if mode == "html" and scope["path"] == "/metrics":
             return HTMLResponse("<html><body>upstream is starting</body></html>\n")
         return self._app
-
-
-def _only_fields_of(kind: type[Fault | Load], document: dict[str, Any]) -> None:
-    """Raises ValueError naming a field that `kind` does not have: one that did nothing would mislead whoever sent it."""
-    known = [each.name for each in fields(kind)]
-    for name in document:
-        if name not in known:
-            raise ValueError(f"{name}: no such field; expected {', '.join(known)}")
-
-
-def _number(document: dict[str, Any], name: str, default: Any, most: float) -> Any:
-    value = document.get(name)
-    if value is None:
-        return default
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
-        raise ValueError(f"{name}: expected a number from 0 to {most:g}")
-    return float(value)

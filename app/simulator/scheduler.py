@@ -49,7 +49,8 @@ class Scheduler:
         self.total_blocks = blocks
         self.block_size = block_size
         self.free_blocks = blocks
-        self._max_num_seqs = max_num_seqs
+        self.max_num_seqs = max_num_seqs
+        """Most sequences in the batch; may be changed at any time, and what runs beyond it runs on."""
         self._prefill_steps = prefill_steps
         self._running: list[Sequence] = []
         self._waiting: deque[Sequence] = deque()
@@ -117,7 +118,7 @@ class Scheduler:
 
     def _admit(self) -> int:
         computed_tokens = 0
-        while self._waiting and len(self._running) < self._max_num_seqs and self._missing(self._waiting[0]) <= self.free_blocks:
+        while self._waiting and len(self._running) < self.max_num_seqs and self._missing(self._waiting[0]) <= self.free_blocks:
             sequence = self._waiting.popleft()
             self._running.append(sequence)
             computed_tokens += self._compute(sequence)

@@ -141,6 +141,28 @@ async def test_faults_on_demand():
         assert 'vllm:kv_cache_usage_perc{engine="0",model_name="m"} 0.0' in (await page("none"))[1]
 
 
+async def test_the_size_of_the_batch_can_be_set():
+    """A size of the batch is in force at once, answered, and told by the page."""
+    async with talking(max_num_seqs=64) as (engine, session):
+        async with session.post("/control", json={"max_num_seqs": 3}) as answer:
+            assert (answer.status, await answer.json()) == (200, {"max_num_seqs": 3})
+        async with session.get("/metrics") as answer:
+            assert "\nsluice_engine_max_num_seqs 3\n" in await answer.text()
+        assert await control(session, "/control", max_num_seqs=128) == 200
+        assert engine.scheduler.max_num_seqs == 128
+
+
+@pytest.mark.parametrize("size", [0, -1, 1_000_001, 2.0, "3", True, None])
+async def test_a_size_that_makes_no_sense_is_refused(size):
+    """A batch of none, of a fraction or of no number is a 400 naming the field and changes nothing."""
+    async with talking(max_num_seqs=64) as (engine, session):
+        async with session.post("/control", json={"max_num_seqs": size}) as answer:
+            assert answer.status == 400
+            assert (await answer.json())["error"]["message"] == "max_num_seqs: expected a whole number from 1 to 1000000"
+        assert await control(session, "/control", max_num_seq=3) == 400
+        assert engine.scheduler.max_num_seqs == 64
+
+
 async def test_frozen_answers_nothing_and_thaws():
     """A frozen engine accepts connections and is silent, but its controls work; what hung is answered after it thaws."""
     async with talking() as (_, session):

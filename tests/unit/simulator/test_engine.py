@@ -6,6 +6,7 @@ import contextlib
 import pytest
 
 from app.clock import ManualClock
+from app.simulator.control import Control
 from app.simulator.engine import Engine, EngineConfig, EngineRestarted
 from app.simulator.faults import Fault, Load
 from app.telemetry.vllm import VllmPages
@@ -123,6 +124,17 @@ async def test_restart_loses_requests_and_counters():
         assert one.faults.current.mode == "none"
         assert 'vllm:prompt_tokens_total{engine="0",model_name="m"} 0.0' in one.page.render().decode()
         assert await drain(one, 4, 2) == [0, 1]
+
+
+async def test_a_restart_forgets_the_size_of_the_batch():
+    """A size that was set lives in the process: a restarted engine has the configured one again."""
+    one = engine(max_num_seqs=8)
+    one.set_control(Control(2))
+    assert "\nsluice_engine_max_num_seqs 2\n" in one.render().decode()
+
+    one.set_fault(Fault("restart"))
+
+    assert "\nsluice_engine_max_num_seqs 8\n" in one.render().decode()
 
 
 async def test_forced_gauges_and_nan():

@@ -57,6 +57,30 @@ def test_later_sequences_join_a_running_batch():
     assert [step.emitted for step in rest] == [("a", "b"), ("a", "b"), ("a", "c")]
 
 
+def test_a_smaller_batch_admits_nobody_until_there_is_a_place():
+    """Below what runs, running sequences go on to their end and the next is admitted only under the new size."""
+    engine = scheduler(max_num_seqs=3)
+    for name, most in (("a", 3), ("b", 4), ("c", 5), ("d", 1)):
+        engine.add(Sequence(name, 1, most))
+    first = engine.step()
+    engine.max_num_seqs = 2
+    rest = [engine.step() for _ in range(4)]
+
+    assert first.emitted == ("a", "b", "c")
+    assert [step.emitted for step in rest] == [("a", "b", "c"), ("a", "b", "c"), ("b", "c"), ("c", "d")]
+
+
+def test_a_larger_batch_admits_in_the_next_step():
+    """A batch that grows takes waiting sequences in the very next step."""
+    engine = scheduler(max_num_seqs=1)
+    engine.add(Sequence("a", 1, 9))
+    engine.add(Sequence("b", 1, 9))
+    engine.step()
+    engine.max_num_seqs = 2
+
+    assert engine.step().emitted == ("a", "b")
+
+
 def test_the_youngest_gives_way_when_blocks_run_out():
     """Two sequences that together outgrow the cache: the younger is preempted, computed again later, and both finish."""
     engine = scheduler(blocks=3, block_size=2)
