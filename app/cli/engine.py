@@ -13,7 +13,7 @@ def engine(
     model: Annotated[list[str], typer.Option(help="id of the model it serves; further ones are aliases of it")],
     port: Annotated[int, typer.Option(min=1, max=65535, help="port to listen on")] = 9001,
     host: Annotated[str, typer.Option(help="address to listen on")] = "127.0.0.1",
-    blocks: Annotated[int, typer.Option(min=1, help="KV blocks of the cache")] = 1024,
+    blocks: Annotated[int, typer.Option(min=1, help="KV blocks of the cache")] = 32_768,
     block_size: Annotated[int, typer.Option(min=1, help="tokens in one block")] = 16,
     max_num_seqs: Annotated[int, typer.Option(min=1, help="most sequences in one batch")] = 64,
     ttft_ms: Annotated[float, typer.Option(min=1, help="milliseconds from admission to the first token")] = 50.0,

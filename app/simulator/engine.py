@@ -25,7 +25,8 @@ class EngineConfig:
     """What the engine serves and how fast; the defaults are those of a small model on one busy card."""
 
     model: str
-    blocks: int = 1024
+    blocks: int = 32_768
+    """524 288 tokens: what a card of 80 GB holds beside a model of 8 billion parameters."""
     block_size: int = 16
     max_num_seqs: int = 64
     ttft_ms: float = 50.0

@@ -13,7 +13,7 @@ from tests.fixtures.serve import OTHER_MODEL, Serve, report
 SEEN_WITHIN_S = 3.0
 """The promise is 300 ms; two busy cores get the rest."""
 BLOCK_TOKENS = 16
-BLOCKS = 1024
+BLOCKS = 32_768
 
 
 @pytest.fixture
