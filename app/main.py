@@ -44,7 +44,7 @@ from app.policy.readings import Readings
 from app.quota.registry import Registry
 from app.settings import Settings
 from app.telemetry.describe import describe
-from app.telemetry.follow import follow
+from app.telemetry.follow import Follower, follow
 from app.transaction import Transactions
 
 MIB = 1024 * 1024
@@ -108,6 +108,7 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
         last_good=LastGood(around.last_good),
     )
     readings = Readings(policy)
+    follower = Follower(readings.see, models=lambda: catalog.models, stale_ms=settings.telemetry.stale_ms, clock=clock, metrics=metrics)
     limiter = MemoryLimiter(clock, keep_ms=settings.lease.keep_ms, records_bytes=settings.lease.records_mib * MIB, metrics=metrics)
     records = Records(Intake(engines["intake"], metrics, timeout_ms=timeout_ms), Pseudonyms(around.secrets), clock)
     rooms = Rooms(clock, catalog, registry, policy, readings, limiter, records, Tally(metrics), settings.lease.ttl_ms)
@@ -117,15 +118,7 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
     health = Parts(rooms, loader, opa, looks, background).health(metrics)
 
     def follow_telemetry() -> Coroutine[Any, Any, None]:
-        return follow(
-            around.telemetry,
-            readings.see,
-            models=lambda: catalog.models,
-            stale_ms=settings.telemetry.stale_ms,
-            clock=clock,
-            metrics=metrics,
-            token=around.telemetry_token,
-        )
+        return follow(around.telemetry, follower, clock, token=around.telemetry_token)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

@@ -6,6 +6,7 @@ When down: the ages of the last snapshot go on growing, so every node becomes st
 import asyncio
 import math
 from collections.abc import Callable, Mapping
+from typing import Protocol
 
 import aiohttp
 import structlog
@@ -16,7 +17,7 @@ from app.errors import DependencyDown
 from app.observability.metrics import Metrics
 from app.telemetry.snapshot import Loads, Snapshot
 from app.telemetry.trouble import Trouble
-from app.telemetry.view import View, aged, build_view, next_expiry_ms
+from app.telemetry.view import Own, View, aged, build_view, next_expiry_ms
 from app.telemetry.wire import decode
 
 WAIT_MS = 400
@@ -34,15 +35,42 @@ Models = Callable[[], Mapping[str, ModelSpec]]
 log = structlog.get_logger()
 
 
+class Judge(Protocol):
+    """What this replica knows of nodes beside their pages (app/nodes)."""
+
+    @property
+    def version(self) -> int:
+        """Grows when its judgement changes without a new snapshot."""
+        ...
+
+    def judge(self, snapshot: Snapshot, now_ms: float) -> Own:
+        """What it adds to a snapshot whose ages are true at `now_ms`."""
+        ...
+
+
+class NoJudge:
+    """Knows nothing beside what pages say."""
+
+    version = 0
+
+    def judge(self, snapshot: Snapshot, now_ms: float) -> Own:  # noqa: ARG002
+        """Nothing."""
+        return Own()
+
+
 class Follower:
     """Turns snapshots and the passing of time into views. No I/O."""
 
-    def __init__(self, on_view: OnView, *, models: Models, stale_ms: float, clock: Clock, metrics: Metrics) -> None:
+    def __init__(
+        self, on_view: OnView, *, models: Models, stale_ms: float, clock: Clock, metrics: Metrics, judge: Judge | None = None
+    ) -> None:
         self._on_view = on_view
         self._models = models
         self._stale_ms = stale_ms
         self._clock = clock
         self._metrics = metrics
+        self._judge = judge or NoJudge()
+        self._judged = 0
         self._loads: Loads | None = None
         self._snapshot = Snapshot(generation=0)
         self._received_ms = clock.monotonic_ms()
@@ -63,8 +91,8 @@ class Follower:
         self._publish()
 
     def tick(self) -> None:
-        """Publish a view where a node became stale, or the models changed, since the last one."""
-        if self._clock.monotonic_ms() >= self._expires_ms or self._models() != self._specs:
+        """Publish a view where a node became stale, or the models or the judgement of nodes changed, since the last one."""
+        if self._clock.monotonic_ms() >= self._expires_ms or self._models() != self._specs or self._judge.version != self._judged:
             self._publish()
 
     def _count(self, loads: Loads) -> None:
@@ -79,18 +107,17 @@ class Follower:
         snapshot = aged(self._snapshot, now_ms - self._received_ms)
         self._specs = self._models()
         self._expires_ms = now_ms + next_expiry_ms(snapshot, self._stale_ms)
-        self.view = build_view(snapshot, self._specs, stale_ms=self._stale_ms, taken_ms=now_ms, before=self.view)
+        self._judged = self._judge.version
+        own = self._judge.judge(snapshot, now_ms)
+        self.view = build_view(snapshot, self._specs, stale_ms=self._stale_ms, taken_ms=now_ms, before=self.view, own=own)
         self._on_view(self.view)
 
 
-async def follow(
-    target: str, on_view: OnView, *, models: Models, stale_ms: float, clock: Clock, metrics: Metrics, token: str | None = None
-) -> None:
+async def follow(target: str, follower: Follower, clock: Clock, *, token: str | None = None) -> None:
     """Follow the telemetry process at `target` (unix:/path or http://host:port) until cancelled.
 
-    `on_view` is called with every answer and whenever a node becomes stale; equal generations have equal content.
+    A view is published with every answer and whenever a node becomes stale; equal generations have equal content.
     """
-    follower = Follower(on_view, models=models, stale_ms=stale_ms, clock=clock, metrics=metrics)
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(_poll(target, follower, token, clock))
         tasks.create_task(_watch_time(follower))

@@ -118,7 +118,7 @@ def by_configured_name(models: Sequence[str], told: Mapping[str, Reading]) -> Ma
 
 def _node(engine: EngineSettings) -> Node:
     """The node of which nothing is known yet but what the settings say."""
-    return Node(engine.name, tuple(engine.models), gpus=tuple(engine.gpus), max_num_seqs=engine.max_num_seqs, kind=engine.kind)
+    return Node(engine.name, tuple(engine.models), gpus=tuple(engine.gpus), max_num_seqs=engine.max_num_seqs, control_url=engine.control_url, kind=engine.kind)
 
 
 class Poller:

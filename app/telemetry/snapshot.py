@@ -41,6 +41,8 @@ class Node:
     """Ids of the GPUs it runs on, as configured."""
     max_num_seqs: int = 0
     """Most sequences in its batch, as configured: what rules scale."""
+    control_url: str = ""
+    """Where it takes another max_num_seqs; empty: nowhere."""
     kind: str = ""
     """Whose engine it is."""
     readings: Mapping[str, Reading] = field(default_factory=dict)

@@ -18,7 +18,7 @@ from app.simulator.completions import build_app as build_engine
 from app.simulator.engine import Engine, EngineConfig
 from app.simulator.faults import Load
 from app.telemetry.configuration import load
-from app.telemetry.follow import follow
+from app.telemetry.follow import Follower, follow
 from app.telemetry.server import build_app
 from app.telemetry.snapshot import Reading
 from tests.fixtures.engine import eventually, serving
@@ -38,7 +38,12 @@ async def stand_in(**options):
 async def following(target, token=None, models=MODELS):
     views = []
     task = asyncio.create_task(
-        follow(target, views.append, models=lambda: models, stale_ms=1000, clock=SystemClock(), metrics=Metrics(), token=token)
+        follow(
+            target,
+            Follower(views.append, models=lambda: models, stale_ms=1000, clock=SystemClock(), metrics=Metrics()),
+            SystemClock(),
+            token=token,
+        )
     )
     yield views
     task.cancel()

@@ -56,6 +56,7 @@ def test_unknown_is_null():
         "models": ["m"],
         "gpus": [],
         "max_num_seqs": 0,
+        "control_url": "",
         "kind": "",
         "readings": {
             "m": {
