@@ -1,4 +1,4 @@
-"""Polls every configured engine, each in a task of its own, and keeps the newest snapshot of them all.
+"""Polls every configured engine, each in a task of its own, and puts what it says on the board.
 
 When down: an engine that answers late, badly or not at all keeps its last good readings, whose age grows, and carries
 the problem; no other engine waits for it. Whoever reads the snapshot drops what is stale.
@@ -16,15 +16,13 @@ from app.catalog.models import ModelSpec
 from app.clock import Clock
 from app.observability.metrics import Metrics
 from app.settings import EngineSettings
+from app.telemetry.board import Board
 from app.telemetry.exposition import PageBroken
 from app.telemetry.scrape import ScrapeFailed, fetch
-from app.telemetry.snapshot import Loads, Node, Reading, Snapshot
+from app.telemetry.snapshot import Node, Reading
 from app.telemetry.trouble import Trouble
 from app.telemetry.view import SIGNAL_FIELDS, missing_signal
 from app.telemetry.vllm import VllmPages
-
-PUBLISH_MS = 20
-"""Pages that arrive within this time make one generation: with 100 engines it would otherwise change at every millisecond."""
 
 log = structlog.get_logger()
 
@@ -39,69 +37,6 @@ class Pages(Protocol):
 
 READERS: Mapping[str, type[Pages]] = {"vllm": VllmPages}
 """Whose page needs which reader, by EngineSettings.kind."""
-
-
-class Board:
-    """The newest readings of all nodes, and the generation that grows when their content changes."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._nodes: dict[str, Node] = {}
-        self._taken_ms: dict[str, float] = {}
-        self._loads = Loads()
-        self._changed = asyncio.Event()
-        self._timer: asyncio.TimerHandle | None = None
-        self.generation = 1
-
-    def snapshot(self) -> Snapshot:
-        """All nodes with their ages now."""
-        now_ms = self._clock.monotonic_ms()
-        ages = {name: now_ms - taken_ms for name, taken_ms in self._taken_ms.items()}
-        nodes = tuple(replace(node, age_ms=ages.get(name)) for name, node in sorted(self._nodes.items()))
-        return Snapshot(self.generation, nodes, loads=self._loads)
-
-    def put(self, node: Node, taken_ms: float | None) -> None:
-        """Take what a scrape said; `taken_ms` None: nothing new was read, so the age goes on growing."""
-        if taken_ms is not None:
-            self._taken_ms[node.name] = taken_ms
-        if self._nodes.get(node.name) != node:
-            self._nodes[node.name] = node
-            self._publish_soon()
-
-    def report(self, loads: Loads) -> None:
-        """Tell what became of the configuration files."""
-        self._loads = loads
-        self._publish_soon()
-
-    def node(self, name: str) -> Node:
-        """What is known of the node."""
-        return self._nodes[name]
-
-    def remove(self, name: str) -> None:
-        """Forget a node that is no longer configured."""
-        self._nodes.pop(name, None)
-        self._taken_ms.pop(name, None)
-        self._publish_soon()
-
-    async def beyond(self, generation: int, wait_ms: float) -> Snapshot:
-        """The snapshot as soon as its generation is another than `generation`, else the same one after `wait_ms`."""
-        if self.generation == generation:
-            try:
-                async with asyncio.timeout(wait_ms / 1000):
-                    await self._changed.wait()
-            except TimeoutError:
-                pass  # the same content with fresh ages: that, too, is an answer
-        return self.snapshot()
-
-    def _publish_soon(self) -> None:
-        if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(PUBLISH_MS / 1000, self._publish)
-
-    def _publish(self) -> None:
-        self._timer = None
-        self.generation += 1
-        self._changed.set()
-        self._changed = asyncio.Event()
 
 
 def by_configured_name(models: Sequence[str], told: Mapping[str, Reading]) -> Mapping[str, Reading]:

@@ -25,8 +25,9 @@ from starlette.routing import Route
 from app.clock import Clock
 from app.errors import BadRequest, ConfigError, SluiceError, Unauthorized
 from app.observability.metrics import Metrics
+from app.telemetry.board import Board
 from app.telemetry.configuration import Configuration, changes
-from app.telemetry.poller import Board, Poller
+from app.telemetry.poller import Poller
 from app.telemetry.scrape import open_session
 from app.telemetry.wire import encode
 

@@ -3,7 +3,7 @@
 import asyncio
 
 from app.clock import ManualClock
-from app.telemetry.poller import Board
+from app.telemetry.board import Board
 from app.telemetry.snapshot import Loads, Node, Reading
 
 
