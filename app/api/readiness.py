@@ -109,7 +109,15 @@ def _quota_used(rooms: Rooms, metrics: Metrics) -> None:
 
 def _nodes(rooms: Rooms, metrics: Metrics) -> None:
     view = rooms.readings.view
-    for gauge in (metrics.node_live, metrics.node_kv, metrics.node_waiting):
+    for gauge in (
+        metrics.node_live,
+        metrics.node_kv,
+        metrics.node_waiting,
+        metrics.node_frozen,
+        metrics.node_max_in_flight,
+        metrics.node_max_num_seqs,
+        metrics.model_blind,
+    ):
         gauge.clear()
     for state in view.nodes:
         metrics.node_live.labels(state.node).set(not state.why)
@@ -117,7 +125,13 @@ def _nodes(rooms: Rooms, metrics: Metrics) -> None:
             metrics.node_kv.labels(state.node, state.model).set(state.reading.kv_ratio)
         if state.reading.waiting is not None:
             metrics.node_waiting.labels(state.node, state.model).set(state.reading.waiting)
+        metrics.node_frozen.labels(state.node, state.model).set(state.why == "frozen")
+        if state.standing.max_in_flight is not None:
+            metrics.node_max_in_flight.labels(state.node, state.model).set(state.standing.max_in_flight)
+        if state.standing.max_num_seqs is not None:
+            metrics.node_max_num_seqs.labels(state.node).set(state.standing.max_num_seqs)
     elapsed_ms = rooms.clock.monotonic_ms() - view.taken_ms
     for name, model in view.models.items():
+        metrics.model_blind.labels(name).set(not model.live)
         if model.age_ms is not None:
             metrics.snapshot_age.labels(name).set((model.age_ms + elapsed_ms) / 1000)

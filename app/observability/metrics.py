@@ -103,6 +103,25 @@ class Metrics:
         self.node_waiting = Gauge(
             "sluice_engine_waiting_requests", "Requests waiting in the engine; absent when unknown.", ["node", "model"], registry=r
         )
+        self.model_blind = Gauge(
+            "sluice_model_blind", "1 where no node of the model is live, as apart from one that is full.", ["model"], registry=r
+        )
+        self.node_frozen = Gauge(
+            "sluice_engine_frozen",
+            "1 where the gauges of a busy node do not move, and only a probe goes there.",
+            ["node", "model"],
+            registry=r,
+        )
+        self.node_max_in_flight = Gauge(
+            "sluice_engine_max_in_flight_requests", "Requests that the controller lets be in flight there.", ["node", "model"], registry=r
+        )
+        self.node_max_num_seqs = Gauge(
+            "sluice_engine_max_num_seqs", "Sequences that rules leave the batch of a node.", ["node"], registry=r
+        )
+        self.engine_controls = Counter(
+            "sluice_engine_controls", "Engines told their max_num_seqs, by result (taken, failed).", ["node", "result"], registry=r
+        )
+        self.probes = Counter("sluice_probes", "Requests sent to a node that is frozen or failing, to see.", ["node"], registry=r)
         self.scrapes = Counter(
             "sluice_scrapes", "Scrapes of engines by result (ok, timeout, connect, status, parse, missing).", ["node", "result"], registry=r
         )

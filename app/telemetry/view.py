@@ -38,6 +38,8 @@ class Standing:
     """Requests that may be in flight there (A3); None: nobody says."""
     admission: float | None = None
     """Share of new requests that the controller lets in, 0..1; None: nobody says."""
+    max_num_seqs: int | None = None
+    """Sequences that rules leave its batch (B11); None: no rule has spoken."""
 
 
 NOTHING_KNOWN = Standing()
@@ -74,6 +76,7 @@ class NodeState:
     kind: str = ""
     max_num_seqs: int = 0
     """As configured."""
+    control_url: str = ""
     memory: Memory = field(default_factory=Memory)
     standing: Standing = NOTHING_KNOWN
 
@@ -181,7 +184,7 @@ def _state(node: Node, spec: ModelSpec, stale_ms: float, memory: Memory, standin
     else:
         why = standing.why
     reading = _with_room(reading or Reading(), spec, memory)
-    return NodeState(node.name, spec.id, reading, node.age_ms, why, node.kind, node.max_num_seqs, memory, standing)
+    return NodeState(node.name, spec.id, reading, node.age_ms, why, node.kind, node.max_num_seqs, node.control_url, memory, standing)
 
 
 def _memory(node: Node, fresh: Mapping[str, Gpu]) -> Memory:
