@@ -40,7 +40,8 @@ class EngineControl:
     def __init__(self, clock: Clock, metrics: Metrics) -> None:
         self._clock = clock
         self._metrics = metrics
-        self._wishes: dict[str, Wish] = {}
+        self.wishes: dict[str, Wish] = {}
+        """By node."""
         self._taken: dict[str, Wish] = {}
         self._troubles: dict[str, Trouble] = {}
         self._news = asyncio.Event()
@@ -52,8 +53,8 @@ class EngineControl:
             for state in view.nodes
             if state.control_url and state.standing.max_num_seqs is not None
         }
-        if wishes != self._wishes:
-            self._wishes = wishes
+        if wishes != self.wishes:
+            self.wishes = wishes
             self._news.set()
 
     async def follow(self) -> None:
@@ -66,7 +67,7 @@ class EngineControl:
                 except TimeoutError:
                     self._taken.clear()
                 self._news.clear()
-                await self.tell(session, dict(self._wishes))
+                await self.tell(session, dict(self.wishes))
 
     async def tell(self, session: aiohttp.ClientSession, wishes: Mapping[str, Wish]) -> None:
         """Tell each engine that has not taken its wish yet, all of them beside each other."""

@@ -1,0 +1,130 @@
+"""What a view adds to the pages: device memory of the cards under a node, room of the cache, and what this replica knows itself."""
+
+import pytest
+
+from app.catalog.models import ModelSpec
+from app.telemetry.snapshot import Gpu, Node, Reading, Snapshot
+from app.telemetry.view import Own, Standing, aged, build_view, next_expiry_ms
+
+GIB = 2**30
+SPEC = ModelSpec(id="m", preallocates=False)
+SHAPED = ModelSpec(id="m", preallocates=False, layers=32, kv_heads=8, head_dim=128, kv_bytes=2)
+
+
+def node(name="a", *gpus, kv=0.5, waiting=1, **more):
+    return Node(name, ("m",), gpus=gpus, max_num_seqs=64, readings={"m": Reading(kv_ratio=kv, waiting=waiting, **more)}, age_ms=10.0)
+
+
+def gpu(name, used_gib, *, total_gib=80, floor=None, age_ms=50.0, known=True):
+    ratio = used_gib / total_gib if known else None
+    return Gpu(name, total_gib * GIB, used_gib * GIB if known else None, ratio, floor, "nvml", age_ms)
+
+
+def view(*nodes, gpus=(), own=None, spec=SPEC):
+    return build_view(Snapshot(1, nodes, gpus=gpus), {"m": spec}, stale_ms=1000, own=own)
+
+
+def readings(*nodes, **more):
+    return view(*nodes, **more).models["m"].readings
+
+
+def test_the_fullest_card_speaks_for_its_node():
+    """Two cards at 40/80 and 60/80: the node's memory is 0.75, and its floor the larger of both."""
+    told = readings(node("a", "G0", "G1"), gpus=(gpu("G0", 40, floor=0.5), gpu("G1", 60, floor=0.7)))
+    assert (told["memory"], told["memory_floor"]) == (0.75, 0.7)
+
+
+@pytest.mark.parametrize(
+    "lacking",
+    [
+        (gpu("G0", 40),),
+        (gpu("G0", 40), gpu("G1", 0, known=False)),
+        (gpu("G0", 40), gpu("G1", 40, age_ms=1000.0)),
+        (gpu("G0", 40), Gpu("G1")),
+    ],
+    ids=["unheard of", "not supported", "stale", "never read"],
+)
+def test_a_card_that_tells_nothing_makes_memory_unknown(lacking):
+    """The silent card could be the full one, so there is no figure at all, least of all 0."""
+    assert "memory" not in readings(node("a", "G0", "G1"), gpus=lacking)
+
+
+def test_memory_of_a_model_is_the_mean_of_its_nodes():
+    """Nodes at 0.5 and 0.75: 0.625; where one of them has no card in the settings there is none."""
+    cards = (gpu("G0", 40), gpu("G1", 60))
+    assert readings(node("a", "G0"), node("b", "G1"), gpus=cards)["memory"] == 0.625
+    assert "memory" not in readings(node("a", "G0"), node("b"), gpus=cards)
+
+
+def test_a_reading_of_a_card_grows_old_as_a_page_does():
+    """A card is stale at its own time, and time passes for it, too."""
+    snapshot = aged(Snapshot(1, (), gpus=(gpu("G0", 40, age_ms=100.0),)), 50.0)
+    assert (snapshot.gpus[0].age_ms, next_expiry_ms(snapshot, 1000)) == (150.0, 850.0)
+
+
+def test_standing_still_grows_as_an_age_does():
+    """What did not move for 4 s when the page was taken did not move for 5 s a second later, and that is no new content."""
+    first = Snapshot(1, (node(still_ms=4000.0),))
+    later = aged(first, 1000.0)
+    assert later.nodes[0].readings["m"].still_ms == 5000.0
+    assert later.nodes[0].readings["m"] == first.nodes[0].readings["m"]
+
+
+def test_room_by_the_pages_blocks_comes_first():
+    """Free tokens of the page stand, whatever the card says; over two nodes they are summed."""
+    told = readings(
+        node("a", "G0", free_tokens=1000, capacity_tokens=4000),
+        node("b", free_tokens=500, capacity_tokens=3000),
+        gpus=(gpu("G0", 40),),
+        spec=SHAPED,
+    )
+    assert (told["free_tokens"], told["capacity_tokens_max"]) == (1500, 4000)
+
+
+def test_room_by_the_shape_where_no_page_tells():
+    """40 GiB free at 131 072 bytes a token are 327 680 tokens, cut to three digits."""
+    assert readings(node("a", "G0"), gpus=(gpu("G0", 40),), spec=SHAPED)["free_tokens"] == 327_000
+
+
+@pytest.mark.parametrize("spec", [SPEC, SHAPED.model_copy(update={"preallocates": True})], ids=["no shape", "memory taken beforehand"])
+def test_room_that_nobody_can_tell_is_unknown(spec):
+    """Without a shape, or where the engine took all memory beforehand, free memory says nothing about tokens."""
+    assert "free_tokens" not in readings(node("a", "G0"), gpus=(gpu("G0", 40),), spec=spec)
+
+
+def test_room_as_declared_where_only_the_share_is_told():
+    """A cache declared as 10 000 tokens, a quarter in use: 7500 are free, and 10 000 is the largest request."""
+    told = readings(node("a", kv=0.25), spec=ModelSpec(id="m", kv_tokens=10_000))
+    assert (told["free_tokens"], told["capacity_tokens_max"]) == (7500, 10_000)
+
+
+@pytest.mark.parametrize(("held", "expected"), [(0, 0), (2000, 2000), (9000, 3000)])
+def test_no_more_is_ours_than_is_in_use(held, expected):
+    """4000 tokens, 1000 free: of 9000 that leases hold at most the 3000 in use are in there already."""
+    told = readings(node(free_tokens=1000, capacity_tokens=4000), own=Own(held_tokens={"m": held}))
+    assert told["held_tokens"] == expected
+
+
+def test_a_frozen_node_leaves_its_model():
+    """It is counted, and its gauges enter no aggregate."""
+    one = view(node("a", kv=0.99), node("b", kv=0.25), own=Own({("a", "m"): Standing("frozen")}))
+    told = one.models["m"].readings
+
+    assert (told["live"], told["known"], told["frozen"], told["kv_max"]) == (1, 2, 1, 0.25)
+    assert one.models["m"].nodes == ("b",)
+
+
+def test_an_avoided_node_is_live_and_gets_nothing():
+    """What it tells counts, since work runs there; only the choice of a node leaves it out."""
+    model = view(node("a", kv=0.9), node("b", kv=0.5), own=Own({("b", "m"): Standing(avoid=True)})).models["m"]
+
+    assert (model.readings["live"], model.nodes, model.live) == (2, ("a",), True)
+
+
+def test_controllers_of_all_nodes_make_one_limit():
+    """Maxima in flight are summed, shares of admission are averaged; without one of them nobody knows the whole."""
+    own = {("a", "m"): Standing(max_in_flight=30, admission=1.0), ("b", "m"): Standing(max_in_flight=10, admission=0.5)}
+    told = readings(node("a"), node("b"), own=Own(own))
+    assert (told["max_in_flight"], told["admission"]) == (40, 0.75)
+
+    assert "max_in_flight" not in readings(node("a"), node("b"), own=Own({("a", "m"): own["a", "m"]}))
