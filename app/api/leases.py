@@ -50,6 +50,7 @@ def _lease(lease: LiveLease) -> dict[str, Any]:
         "lease_id": lease.lease_id,
         "tenant": lease.tenant,
         "model": lease.model,
+        "node": lease.node,
         "tokens_reserved": lease.tokens_reserved,
         "age_ms": round(lease.age_ms),
         "expires_in_ms": round(lease.expires_in_ms),

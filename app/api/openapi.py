@@ -46,7 +46,12 @@ DECISION_SHAPE = {
         "policy": {"type": "object", "properties": {"revision": _TEXT_OR_NULL, "quota_version": _COUNT_OR_NULL}},
         "telemetry": {
             "type": "object",
-            "properties": {"generation": _COUNT_OR_NULL, "age_ms": _COUNT_OR_NULL, "degraded": {"type": "boolean"}},
+            "properties": {
+                "generation": _COUNT_OR_NULL,
+                "age_ms": _COUNT_OR_NULL,
+                "degraded": {"type": "boolean"},
+                "probe": {"type": "boolean", "description": "True: sent to see whether the node lives; only there where it is."},
+            },
         },
     },
 }

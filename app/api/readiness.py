@@ -8,6 +8,7 @@ from app.api.status import Health
 from app.background import Background
 from app.decision.decide import Rooms
 from app.errors import DependencyDown
+from app.limiter.in_flight import Place
 from app.observability.metrics import Metrics
 from app.policy.loader import Loader
 from app.policy.opa import OpaClient
@@ -91,6 +92,7 @@ class Parts:
 def _gauges(rooms: Rooms, metrics: Metrics) -> None:
     _quota_used(rooms, metrics)
     _nodes(rooms, metrics)
+    _in_flight(rooms, metrics)
 
 
 def _quota_used(rooms: Rooms, metrics: Metrics) -> None:
@@ -105,6 +107,18 @@ def _quota_used(rooms: Rooms, metrics: Metrics) -> None:
                 metrics.sla_class(tenant.quota.sla_class),
             )
             metrics.quota_used.labels(*labels).inc(tokens)
+
+
+def _in_flight(rooms: Rooms, metrics: Metrics) -> None:
+    """Of every node and model that is configured, 0 included, and of those that are not any more as long as they hold something."""
+    metrics.in_flight_requests.clear()
+    metrics.in_flight_tokens.clear()
+    places: set[Place] = {(state.node, state.model) for state in rooms.readings.view.nodes}
+    for node, model in places.union(rooms.limiter.busy()):
+        held = rooms.limiter.in_flight(node, model)
+        labels = (node or "", metrics.model(model))
+        metrics.in_flight_requests.labels(*labels).inc(held.requests)
+        metrics.in_flight_tokens.labels(*labels).inc(held.tokens)
 
 
 def _nodes(rooms: Rooms, metrics: Metrics) -> None:

@@ -1,6 +1,7 @@
 """From a request and its terms to what it spends: one bucket per limit, owned by whom the limit names."""
 
 from app.catalog.models import ModelSpec
+from app.decision.decision import Facts
 from app.decision.request import Asking, DecideRequest
 from app.limiter.charge import Bucket, Charge
 from app.policy.terms import Limit, Terms
@@ -33,12 +34,12 @@ class Buckets:
         return kept[1]
 
 
-def charges(asking: Asking, spec: ModelSpec, terms: Terms, buckets: tuple[Bucket, ...], *, lease_id: str, ttl_ms: float) -> Charge:
+def charges(asking: Asking, spec: ModelSpec, terms: Terms, buckets: tuple[Bucket, ...], facts: Facts, *, ttl_ms: float) -> Charge:
     """The charge of one admitted request. Without `max_tokens` the model's default is reserved, per choice."""
     request = asking.request
     reserve = spec.default_max_tokens if request.max_tokens is None else request.max_tokens
     return Charge(
-        lease_id=lease_id,
+        lease_id=facts.id,
         buckets=buckets,
         prompt_tokens=request.prompt_tokens,
         max_tokens=reserve * request.n,
@@ -52,6 +53,7 @@ def charges(asking: Asking, spec: ModelSpec, terms: Terms, buckets: tuple[Bucket
         model=request.model,
         request_key=asking.key,
         request_digest=asking.digest,
+        node=facts.node,
     )
 
 

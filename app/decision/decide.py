@@ -1,4 +1,4 @@
-"""The sentence: ask, look up the terms, spend, conclude, and write down what the terms oblige.
+"""The sentence: ask, look up the terms, choose the node, spend, conclude, and write down what the terms oblige.
 
 When down: the policy engine, the log and the bound on lease records each end in a decision of status 503 with a reason
 code of their own; nothing stays spent, and no caller sees an error of ours.
@@ -6,7 +6,7 @@ code of their own; nothing stays spent, and no caller sees an error of ours.
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import structlog
 from uuid_utils import uuid7
@@ -19,8 +19,9 @@ from app.decision.ask import Asker
 from app.decision.charges import Buckets, charges
 from app.decision.decision import Decision, Facts
 from app.decision.entries import Records
-from app.decision.explain import explanation
+from app.decision.explain import Stages, explanation
 from app.decision.request import Asking, DecideRequest
+from app.decision.route import NoProbes, Probes, node_for, take_due
 from app.decision.tally import Tally
 from app.errors import DependencyDown
 from app.limiter.errors import Draining, LeaseRecordsFull
@@ -31,7 +32,6 @@ from app.policy.readings import Readings
 from app.policy.terms import Deny, Terms
 from app.policy.unanswered import Unanswered
 from app.quota.registry import Registry, Tenant
-from app.telemetry.view import ModelView
 
 log = structlog.get_logger()
 
@@ -57,6 +57,7 @@ class Rooms:
     ttl_ms: float
     draw: Callable[[], float] = random.random
     """Uniform in 0..1, for shedding and jitter; handed in so that tests can fix it."""
+    probes: Probes = field(default_factory=NoProbes)
 
 
 class Decider:
@@ -70,52 +71,61 @@ class Decider:
     async def decide(self, asking: Asking, *, explain: bool = False) -> Decision:
         """One decision. What a rule, a limit or an outage says is the decision, never an exception."""
         rooms, request = self._rooms, asking.request
-        started = rooms.clock.monotonic_ms()
+        stages = Stages(rooms.clock)
         tenant, spec = rooms.registry.tenant(request.tenant), rooms.catalog.model(request.model)
         question = self._asker.ask(request, tenant, spec, rooms.policy.generation)
         terms: Terms | None = None
         failed: Unanswered | None = None
         try:
             terms = await self._terms(question, tenant, spec)
-            facts = self._facts(request, tenant, terms)
-            answered = rooms.clock.monotonic_ms()
-            decision = await self._spend(asking, tenant, spec, terms, facts)
-            spent = rooms.clock.monotonic_ms()
-            decision = await self._write(asking, spec, terms, decision)
-            rooms.policy.watch(question, terms, facts.id)
+            stages.end("terms_ms")
+            decision = await self._start(asking, tenant, spec, terms, stages)
+            rooms.policy.watch(question, terms, decision.facts.id)
         except Unanswered as failure:
             failed = failure
-            answered = spent = rooms.clock.monotonic_ms()
+            stages.end("terms_ms")
             decision = conclude.unanswered(self._facts(request, tenant), failure.code, failure.rule, rooms.draw())
-        ended = rooms.clock.monotonic_ms()
-        rooms.tally.count(tenant, spec, decision, ended - started)
+        rooms.tally.count(tenant, spec, decision, stages.total_ms())
         if explain:
-            stages = {"terms_ms": answered - started, "spend_ms": spent - answered, "write_ms": ended - spent}
             shadows = await rooms.policy.shadows(question, terms) if terms else []
-            decision = replace(decision, facts=replace(decision.facts, explain=explanation(terms, failed, shadows, stages)))
+            told = explanation(terms, failed, shadows, stages.took_ms, probe=decision.probe)
+            decision = replace(decision, facts=replace(decision.facts, explain=told))
         return decision
 
     async def prefetch(self, requests: Sequence[DecideRequest]) -> None:
         """Have the policies answered for all of these together, so that deciding them one after the other finds them warm."""
-        questions = []
-        for request in requests:
-            tenant, spec = self._rooms.registry.tenant(request.tenant), self._rooms.catalog.model(request.model)
-            questions.append(self._asker.ask(request, tenant, spec, self._rooms.policy.generation))
-        await self._rooms.policy.prefetch(questions)
+        tenant, model, generation = self._rooms.registry.tenant, self._rooms.catalog.model, self._rooms.policy.generation
+        await self._rooms.policy.prefetch([self._asker.ask(one, tenant(one.tenant), model(one.model), generation) for one in requests])
 
     async def _terms(self, question: Question, tenant: Tenant | None, spec: ModelSpec | None) -> Terms:
         sensitive = spec is not None and spec.sensitive is not None
         dimensions = frozenset(QUOTA_DIMENSIONS.intersection(tenant.facts)) if tenant else frozenset()
         return await self._rooms.policy.terms(question, sensitive=sensitive, dimensions=dimensions)
 
+    async def _start(self, asking: Asking, tenant: Tenant | None, spec: ModelSpec | None, terms: Terms, stages: Stages) -> Decision:
+        """Choose the node, spend and write. A probe that does not start after all is there for the next request."""
+        probes, model = self._rooms.probes, asking.request.model
+        probe = None if terms.denies else take_due(probes, model)
+        started = False
+        try:
+            decision = await self._spend(asking, tenant, spec, terms, self._facts(asking.request, tenant, terms, probe))
+            stages.end("spend_ms")
+            decision = await self._write(asking, spec, terms, decision)
+            stages.end("write_ms")
+            started = decision.allow
+        finally:
+            if probe is not None and not started:
+                probes.give_back(probe, model)
+        return decision
+
     async def _spend(self, asking: Asking, tenant: Tenant | None, spec: ModelSpec | None, terms: Terms, facts: Facts) -> Decision:
-        """Refuse or shed before anything is spent, else spend all or nothing."""
+        """Refuse or shed before anything is spent, else spend all or nothing. What sheds is what shuts a node out: a probe passes."""
         rooms = self._rooms
         if terms.denies or tenant is None or spec is None:
             return conclude.denied(facts, terms.denies or (UNKNOWN,), rooms.draw())
-        if terms.shed > 0 and rooms.draw() < terms.shed:
+        if terms.shed > 0 and not facts.probe and rooms.draw() < terms.shed:
             return conclude.shed(facts, terms, rooms.draw())
-        charge = charges(asking, spec, terms, self._buckets.of(terms, asking.request), lease_id=facts.id, ttl_ms=rooms.ttl_ms)
+        charge = charges(asking, spec, terms, self._buckets.of(terms, asking.request), facts, ttl_ms=rooms.ttl_ms)
         try:
             spent = await rooms.limiter.spend(charge)
         except (LeaseRecordsFull, Draining) as error:
@@ -136,7 +146,7 @@ class Decider:
             return conclude.unanswered(decision.facts, "audit_unavailable", None, self._rooms.draw())
         return decision
 
-    def _facts(self, request: DecideRequest, tenant: Tenant | None, terms: Terms | None = None) -> Facts:
+    def _facts(self, request: DecideRequest, tenant: Tenant | None, terms: Terms | None = None, probe: str | None = None) -> Facts:
         view = self._rooms.readings.view
         model = view.models.get(request.model)
         live = model if model is not None and model.live else None
@@ -148,10 +158,6 @@ class Decider:
             generation=self._rooms.policy.generation.number,
             age_ms=round(live.age_ms + elapsed_ms) if live is not None and live.age_ms is not None else None,
             degraded=live is None or (terms is not None and terms.degraded),
-            node=_node(request, live) if live is not None else None,
+            node=probe or (node_for(request, live) if live is not None else None),
+            probe=probe is not None,
         )
-
-
-def _node(request: DecideRequest, model: ModelView) -> str | None:
-    """The node that the gateway named where it is live, else the best one."""
-    return request.node if request.node in model.nodes else model.best_node()

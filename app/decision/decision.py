@@ -35,6 +35,8 @@ class Facts:
     age_ms: int | None
     degraded: bool
     node: str | None = None
+    probe: bool = False
+    """Whether the request would show that its node lives; nothing else is sent there."""
     explain: Mapping[str, Any] | None = None
 
 
@@ -55,6 +57,11 @@ class Decision:
     obligations: tuple[Obligation, ...] = ()
     headers: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def probe(self) -> bool:
+        """Whether this request is sent to a node to see whether it lives."""
+        return self.allow and self.facts.probe
+
     def document(self) -> dict[str, Any]:
         """The wire shape, as docs/reference/http.md has it."""
         facts = self.facts
@@ -73,6 +80,8 @@ class Decision:
             "policy": {"revision": facts.revision, "quota_version": facts.quota_version},
             "telemetry": {"generation": facts.generation, "age_ms": facts.age_ms, "degraded": facts.degraded},
         }
+        if self.probe:
+            document["telemetry"]["probe"] = True
         if facts.explain is not None:
             document["explain"] = facts.explain
         return document

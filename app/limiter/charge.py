@@ -61,6 +61,8 @@ class Charge:
     request_key: tuple[str, ...] | None = None
     """(credential, tenant, request_id), or None without a request_id."""
     request_digest: bytes = b""
+    node: str | None = None
+    """Where the request is sent; None where no node is known. A name from the settings, shared by all its leases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +151,7 @@ class LiveLease:
     scope: str
     tenant: str
     model: str
+    node: str | None
     tokens_reserved: int
     age_ms: float
     expires_in_ms: float

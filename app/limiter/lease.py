@@ -31,6 +31,7 @@ class Lease:
     scope: str
     tenant: str
     model: str
+    node: str | None
     prompt_tokens: int
     max_tokens: int
     input_cost: float
@@ -61,6 +62,7 @@ class Lease:
             charge.scope,
             charge.tenant,
             charge.model,
+            charge.node,
             charge.prompt_tokens,
             charge.max_tokens,
             charge.input_cost,
@@ -110,6 +112,7 @@ class Lease:
             self.scope,
             self.tenant,
             self.model,
+            self.node,
             self.tokens_reserved,
             age_ms=now_ms - self.started_ms,
             expires_in_ms=self.expires_ms - now_ms,

@@ -6,7 +6,7 @@ When down: counters live and die with serve. After a restart buckets are full, s
 unknown: their settle answers 404.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from prometheus_client import Counter
@@ -14,6 +14,7 @@ from prometheus_client import Counter
 from app.clock import Clock
 from app.limiter.charge import Charge, Level, LiveLease, Refusal, Settlement, Spent, Usage
 from app.limiter.errors import Draining, LeaseEnded, RequestInFlight
+from app.limiter.in_flight import Held, InFlight, Place
 from app.limiter.last_minute import LastMinute
 from app.limiter.lease import ENDS, Lease, State
 from app.limiter.meters import Meter, Meters
@@ -28,6 +29,7 @@ class MemoryLimiter:
         self._clock = clock
         self._records = LeaseRecords(keep_ms, records_bytes, metrics.lease_records_evicted)
         self._meters = Meters()
+        self._in_flight = InFlight()
         self._spent = LastMinute()
         self._draining = False
         self._ends: dict[State, Counter] = {state: metrics.lease_ends.labels(state) for state in ENDS}
@@ -60,6 +62,7 @@ class MemoryLimiter:
         for meter, price in zip(meters, prices, strict=True):
             meter.take(lease, price, now_ms)
         self._records.add(lease)
+        self._in_flight.begin(lease)
         self._spent.add((lease.tenant, lease.model), lease.weighted_tokens, now_ms)
         return Spent(True, _tightest([meter.level(now_ms) for meter in meters]), (), lease.tokens_reserved, charge.ttl_ms)
 
@@ -92,6 +95,8 @@ class MemoryLimiter:
         lease.prices, lease.weighted_tokens = tuple(prices), tokens
         self._spent.add((lease.tenant, lease.model), -refunded, now_ms)
         self._end(lease, "settled", now_ms)
+        if lease.settled_by is None:
+            self._in_flight.report(lease, usage.outcome)
         for flag in flags:
             self._flags.labels(flag).inc()
         lease.settled_by = usage
@@ -156,6 +161,21 @@ class MemoryLimiter:
         self._draining = True
         self._step()
 
+    def in_flight(self, node: str | None, model: str) -> Held:
+        """What this replica's leases hold of a model on a node (None: on no node), and how often it failed in a row."""
+        self._step()
+        return self._in_flight.of((node, model))
+
+    def held_tokens(self) -> Mapping[str, int]:
+        """Tokens that this replica's leases hold, by model, wherever they run; absent where none."""
+        self._step()
+        return self._in_flight.tokens()
+
+    def busy(self) -> Iterable[Place]:
+        """Nodes and models with leases in flight."""
+        self._step()
+        return self._in_flight.busy()
+
     def spent_last_minute(self) -> Mapping[tuple[str, str], float]:
         """Weighted tokens by (tenant, model), as reserved and then as settled."""
         return self._spent.sums(self._clock.monotonic_ms())
@@ -201,6 +221,7 @@ class MemoryLimiter:
         """Note how a lease ended; of one that had ended before, how it ended after all."""
         if lease.state == "live":
             self._ends[state].inc()
+            self._in_flight.end(lease)
         self._records.end(lease, state, ended_ms)
 
 

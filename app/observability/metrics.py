@@ -61,6 +61,15 @@ class Metrics:
         )
         self.replays = Counter("sluice_replays", "Decisions answered from the lease record of the same request id.", registry=r)
         self.leases = Gauge("sluice_leases", "Leases now in flight.", registry=r)
+        self.in_flight_requests = Gauge(
+            "sluice_in_flight_requests",
+            "Our leases in flight by the node they were sent to (empty where none was live).",
+            ["node", "model"],
+            registry=r,
+        )
+        self.in_flight_tokens = Gauge(
+            "sluice_in_flight_tokens", "Tokens reserved by our leases in flight, prompt and output.", ["node", "model"], registry=r
+        )
         self.lease_ends = Counter("sluice_lease_ends", "Leases ended, by how.", ["how"], registry=r)
         self.lease_records_bytes = Gauge("sluice_lease_records_bytes", "Estimated bytes of lease records, ended ones included.", registry=r)
         self.lease_records_evicted = Counter(

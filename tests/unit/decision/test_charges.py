@@ -7,18 +7,20 @@ from hypothesis import strategies as st
 from app.auth.keys import Principal
 from app.catalog.models import ModelSpec
 from app.decision.charges import Buckets, charges
+from app.decision.decision import Facts
 from app.decision.request import Asking, DecideRequest
 from app.limiter.charge import Charge
 from app.policy.terms import BUCKETS, Cost, Limit, Terms
 
 CALLER = Principal("k-1", "gw", frozenset({"gateway"}), frozenset({"*"}))
 SPEC = ModelSpec(id="m", default_max_tokens=512)
+FACTS = Facts("d-1", "r1", 1, 1, 1, degraded=False, node="vllm-0")
 
 
 def charged(terms: Terms, **fields: object) -> Charge:
     request = DecideRequest.model_validate({"tenant": "a", "model": "m", **fields})
     asking = Asking(request, CALLER, ("k-1", "a", "r"), b"digest")
-    return charges(asking, SPEC, terms, Buckets().of(terms, request), lease_id="d-1", ttl_ms=30_000)
+    return charges(asking, SPEC, terms, Buckets().of(terms, request), FACTS, ttl_ms=30_000)
 
 
 @pytest.mark.parametrize(

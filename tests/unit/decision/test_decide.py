@@ -1,5 +1,6 @@
 """The sentence, with its neighbours played by the smallest stand-ins that can contradict it."""
 
+import asyncio
 from datetime import UTC, datetime
 from decimal import Decimal
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ from app.decision.decide import Decider, Rooms
 from app.decision.request import Asking, DecideRequest
 from app.decision.tally import Tally
 from app.errors import DependencyDown
+from app.limiter.in_flight import Held
 from app.limiter.memory import MemoryLimiter
 from app.observability.metrics import Metrics
 from app.policy.policy import Generation
@@ -21,21 +23,44 @@ from app.policy.terms import Cost, Deny, Limit, Part, Terms
 from app.policy.unanswered import PolicyInvalid, PolicyTimeout, PolicyUnavailable
 from app.quota.quota import Quota
 from app.quota.registry import Tenant
-from app.telemetry.view import View
+from app.telemetry.view import ModelView, View
 
 CALLER = Principal("k-1", "gw", frozenset(("gateway",)), frozenset(("a",)))
 SPEC = ModelSpec(id="m", default_max_tokens=100)
+LIVE = View(models={"m": ModelView({"live": 2}, ("vllm-0", "vllm-1"), 40.0)})
+NONE_LIVE = View(models={"m": ModelView({"live": 0})})
+SHED = Terms("r1", shed=1.0, shed_rule="liveness")
 OPEN = Terms("r1", limits=(Limit("quota", "tenant", "tpm", 1000.0), Limit("quota", "tenant", "concurrency", 2.0)))
+
+
+class Tickets:
+    """One probe for each model of `due`, which holds the node that needs it."""
+
+    def __init__(self, due):
+        self.nodes, self.taken = due, []
+
+    def due(self, model):
+        return None if model in self.taken else self.nodes.get(model)
+
+    def take(self, node, model):
+        assert self.nodes[model] == node
+        self.taken.append(model)
+        return True
+
+    def give_back(self, node, model):
+        assert self.nodes[model] == node
+        self.taken.remove(model)
 
 
 class Bench:
     """A decider with terms, draw and log as the test says."""
 
-    def __init__(self, terms=OPEN, *, draw=0.5, log_error=None, tenant=True):
+    def __init__(self, terms=OPEN, *, draw=0.5, log_error=None, tenant=True, view=None, due=None):
         clock, metrics = ManualClock(datetime(2026, 1, 1, tzinfo=UTC)), Metrics()
         self.limiter = MemoryLimiter(clock, keep_ms=1000, records_bytes=1_000_000, metrics=metrics)
         self.metrics = metrics
         self.terms, self.log_error, self.asked, self.watched = terms, log_error, [], []
+        self.tickets = Tickets(due or {})
         known = Tenant.of("a", Quota(qps=Decimal(50), tpm=1000), 3) if tenant else None
         self.decider = Decider(
             Rooms(
@@ -43,12 +68,13 @@ class Bench:
                 catalog=SimpleNamespace(model={"m": SPEC}.get),
                 registry=SimpleNamespace(tenant={"a": known}.get),
                 policy=SimpleNamespace(generation=Generation(7), terms=self._terms, watch=self._watch, shadows=self._shadows),
-                readings=SimpleNamespace(view=View()),
+                readings=SimpleNamespace(view=view or View()),
                 limiter=self.limiter,
                 records=SimpleNamespace(write=self._write),
                 tally=Tally(metrics),
                 ttl_ms=30_000.0,
                 draw=lambda: draw,
+                probes=self.tickets,
             )
         )
 
@@ -195,3 +221,106 @@ async def test_outcomes_are_counted_with_bounded_labels():
 
     labels = {"outcome": "deny", "reason": "unknown_model", "tenant": "a", "model": "unknown", "region": "", "sla_class": "standard"}
     assert bench.metrics.registry.get_sample_value("sluice_decisions_total", labels) == 2
+
+
+@pytest.mark.parametrize(("wished", "node"), [(None, "vllm-0"), ("vllm-1", "vllm-1"), ("vllm-7", "vllm-0")])
+async def test_a_request_is_counted_on_the_node_it_is_sent_to(wished, node):
+    """The node that the gateway chose where new requests may go there, else the best one; its lease is in flight there."""
+    bench = Bench(view=LIVE)
+
+    decision = await bench.decide(node=wished)
+
+    assert decision.document()["node"] == node
+    assert bench.limiter.in_flight(node, "m") == Held(requests=1, tokens=30)
+
+
+async def test_a_lease_keeps_the_views_name_of_its_node():
+    """A thousand leases of one node share one text, whatever texts gateways send."""
+    name = "vllm-0-of-a-long-name"
+    bench = Bench(view=View(models={"m": ModelView({"live": 1}, (name,), 40.0)}))
+    await bench.decide(node="".join(list(name)))
+
+    assert (await bench.limiter.leases())[0].node is name
+
+
+async def test_without_a_live_node_none_is_named():
+    """What rules let through all the same counts for its model, on no node."""
+    bench = Bench(view=NONE_LIVE)
+
+    assert (await bench.decide()).document()["node"] is None
+    assert bench.limiter.in_flight(None, "m").requests == 1
+
+
+async def test_a_probe_that_is_due_is_not_shed():
+    """A node that telemetry shuts out gets the one request that shows whether it lives; the next is shed as before."""
+    bench = Bench(SHED, view=NONE_LIVE, due={"m": "frozen-0"})
+
+    probe, other = await bench.decide(explain=True), await bench.decide()
+
+    assert (probe.allow, probe.document()["node"], probe.document()["telemetry"]["probe"]) == (True, "frozen-0", True)
+    assert probe.facts.explain["probe"] is True
+    assert bench.limiter.in_flight("frozen-0", "m").requests == 1
+    assert (other.outcome, bench.tickets.taken) == ("shed", ["m"])
+
+
+async def test_a_probe_goes_to_its_node_whatever_node_is_best_or_wished():
+    """A node that nobody would choose is never tried otherwise."""
+    bench = Bench(view=LIVE, due={"m": "frozen-0"})
+
+    assert (await bench.decide(node="vllm-1")).document()["node"] == "frozen-0"
+
+
+async def test_what_is_no_probe_says_nothing_of_probes():
+    """The field is there where it is true, only."""
+    decision = await Bench(view=LIVE, due={"other": "frozen-0"}).decide(explain=True)
+
+    assert "probe" not in decision.document()["telemetry"]
+    assert decision.facts.explain["probe"] is False
+
+
+async def test_a_denied_request_is_no_probe():
+    """Who may not use the model does not use it to look after a node, and takes the probe from nobody."""
+    bench = Bench(Terms("r1", denies=(Deny("x", "no", "not you"),)), view=LIVE, due={"m": "frozen-0"})
+
+    assert (await bench.decide()).outcome == "deny"
+    assert bench.tickets.taken == []
+
+
+FULL = Terms("r1", limits=(Limit("quota", "tenant", "concurrency", 0.0),))
+
+
+@pytest.mark.parametrize(
+    ("terms", "setting", "outcome"),
+    [
+        (FULL, {}, "quota"),
+        (OPEN, {"log_error": DependencyDown("PostgreSQL: down")}, "error"),
+        (OPEN, {"tenant": False}, "deny"),
+    ],
+)
+async def test_a_probe_that_does_not_start_is_there_for_the_next_request(terms, setting, outcome):
+    """Quotas, limits and records hold for a probe as for any request; refused, it is no probe, and another may be."""
+    bench = Bench(terms, view=LIVE, due={"m": "frozen-0"}, **setting)
+
+    decision = await bench.decide()
+
+    assert (decision.outcome, bench.tickets.taken) == (outcome, [])
+    assert "probe" not in decision.document()["telemetry"]
+    assert bench.limiter.in_flight("frozen-0", "m").requests == 0
+
+
+async def test_a_probe_whose_request_breaks_off_is_there_for_the_next():
+    """Also where no decision comes of it: the server ends while the log is written."""
+    bench = Bench(view=LIVE, due={"m": "frozen-0"}, log_error=asyncio.CancelledError())
+
+    with pytest.raises(asyncio.CancelledError):
+        await bench.decide()
+    assert bench.tickets.taken == []
+
+
+async def test_a_draining_replica_sends_no_probe():
+    """The probe is given back with the request."""
+    bench = Bench(view=LIVE, due={"m": "frozen-0"})
+    await bench.limiter.drain()
+
+    assert (await bench.decide()).reasons[0].code == "draining"
+    assert bench.tickets.taken == []

@@ -221,15 +221,15 @@ async def test_leases_of_others_do_not_exist(desk: Desk) -> None:
 
 
 async def test_operators_see_leases_in_flight(desk: Desk) -> None:
-    """Live leases are listed oldest first, of all tenants or one, with their age and rest; ended ones are not."""
+    """Live leases are listed oldest first, of all tenants or one, with their node, age and rest; ended ones are not."""
     ended = await given(desk)
-    first = await given(desk, prompt_tokens=1, max_tokens=2)
+    first = await given(desk, prompt_tokens=1, max_tokens=2, node="vllm-0")
     desk.clock.advance(1000)
     second = await given(desk, tenant="b", ttl_ms=5000)
     await desk.limiter.settle(ended.lease_id, SCOPE, Usage(1, 1))
     rows = (
-        LiveLease(first.lease_id, SCOPE, "a", "m", 3, age_ms=1000, expires_in_ms=29_000),
-        LiveLease(second.lease_id, SCOPE, "b", "m", 60, age_ms=0, expires_in_ms=5000),
+        LiveLease(first.lease_id, SCOPE, "a", "m", "vllm-0", 3, age_ms=1000, expires_in_ms=29_000),
+        LiveLease(second.lease_id, SCOPE, "b", "m", None, 60, age_ms=0, expires_in_ms=5000),
     )
     assert rows == await desk.limiter.leases()
     assert rows[1:] == await desk.limiter.leases("b")
