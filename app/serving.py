@@ -168,8 +168,8 @@ class _Children:
     async def _stand_in(self, engine: EngineSettings) -> None:
         port = urlsplit(engine.url).port or 80
         models = [part for model in engine.models for part in ("--model", model)]
-        arguments = _sluice("engine", "--port", port, "--max-num-seqs", engine.max_num_seqs, *models)
-        self.started.append(await self.launcher.keep(engine.name, arguments))
+        options = ["--port", port, "--kind", engine.kind, "--max-num-seqs", engine.max_num_seqs]
+        self.started.append(await self.launcher.keep(engine.name, _sluice("engine", *options, *models)))
 
 
 async def _first_policy(service: Service) -> None:

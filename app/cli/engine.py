@@ -18,25 +18,32 @@ def engine(
     max_num_seqs: Annotated[int, typer.Option(min=1, help="most sequences in one batch")] = 64,
     ttft_ms: Annotated[float, typer.Option(min=1, help="milliseconds from admission to the first token")] = 50.0,
     itl_ms: Annotated[float, typer.Option(min=1, help="milliseconds between two tokens")] = 10.0,
-    names: Annotated[Literal["v1", "v0"], typer.Option(help="metric names: v1, or v0 for those before")] = "v1",
+    kind: Annotated[
+        Literal["vllm", "sglang", "llamacpp", "tgi", "triton", "trtllm"], typer.Option(help="whose metrics page it has")
+    ] = "vllm",
+    names: Annotated[Literal["v1", "v0"], typer.Option(help="names on vLLM's page: v1, or v0 for those before")] = "v1",
 ) -> None:
-    """Run one stand-in engine: OpenAI completions, a page under vLLM's names, faults over POST /faults and /load."""
+    """Run one stand-in engine: OpenAI completions, an engine's metrics page, its batch over POST /control, faults over /faults and /load."""
     import uvicorn
 
     from app.clock import SystemClock
     from app.simulator.completions import build_app
     from app.simulator.engine import Engine, EngineConfig
 
-    config = EngineConfig(
-        model[0],
-        aliases=tuple(model[1:]),
-        blocks=blocks,
-        block_size=block_size,
-        max_num_seqs=max_num_seqs,
-        ttft_ms=ttft_ms,
-        itl_ms=itl_ms,
-        names=names,
-    )
+    try:
+        config = EngineConfig(
+            model[0],
+            aliases=tuple(model[1:]),
+            blocks=blocks,
+            block_size=block_size,
+            max_num_seqs=max_num_seqs,
+            ttft_ms=ttft_ms,
+            itl_ms=itl_ms,
+            kind=kind,
+            names=names,
+        )
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
     served = build_app(Engine(config, SystemClock()))
     print(f"stand-in engine {', '.join(model)} on http://{host}:{port}", flush=True)
     uvicorn.run(served, host=host, port=port, log_level="warning", access_log=False, timeout_graceful_shutdown=1)

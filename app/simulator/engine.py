@@ -2,14 +2,19 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Literal, Protocol
 
 from app.simulator.control import Control
 from app.simulator.exposition import family
 from app.simulator.faults import Fault, FaultSwitch, Load, spoil
-from app.simulator.page import Gauges, Names, Page
+from app.simulator.kinds import OtherKind, TablePage
+from app.simulator.page import Names, VllmPage
+from app.simulator.readings import Gauges, Outcome
+from app.simulator.request import Request
 from app.simulator.scheduler import Scheduler, Sequence, Step
+
+Kind = Literal["vllm"] | OtherKind
 
 
 class Clock(Protocol):
@@ -17,6 +22,18 @@ class Clock(Protocol):
 
     def monotonic_ms(self) -> float:
         """The reading."""
+        ...
+
+
+class Page(Protocol):
+    """The metrics page of one engine, from its start to its end."""
+
+    def stepped(self, outcome: Outcome) -> None:
+        """Count one step."""
+        ...
+
+    def render(self) -> bytes:
+        """The page as text 0.0.4."""
         ...
 
 
@@ -33,7 +50,10 @@ class EngineConfig:
     """From admission to the first token (less for prompts shorter than ttft_ms / itl_ms tokens); preemption costs it again."""
     itl_ms: float = 10.0
     """One step, thus the time between two tokens of a request."""
+    kind: Kind = "vllm"
+    """Whose page it has; batching is the same for all."""
     names: Names = "v1"
+    """Of vLLM's page."""
     aliases: tuple[str, ...] = ()
     """Further names of the model; the page knows it by the first alone, as vLLM's does."""
 
@@ -46,20 +66,12 @@ class EngineConfig:
         for name in ("blocks", "block_size", "max_num_seqs", "ttft_ms", "itl_ms"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name}: must be greater than 0")
+        if self.kind != "vllm" and self.names != "v1":
+            raise ValueError(f"names: only vLLM's page has names of before, not that of {self.kind}")
 
 
 class EngineRestarted(Exception):
     """The engine restarted under a running request; its tokens are lost."""
-
-
-@dataclass(slots=True, eq=False)
-class _Request:
-    """A request in the engine. `tokens` carries True for each token, False when the request was lost."""
-
-    sequence: Sequence
-    arrived_ms: float
-    last_token_ms: float | None = None
-    tokens: asyncio.Queue[bool] = field(default_factory=asyncio.Queue)
 
 
 async def real_sleep(ms: float) -> None:
@@ -83,16 +95,22 @@ class Engine:
     def _boot(self) -> None:
         config = self.config
         prefill_steps = max(1, round(config.ttft_ms / config.itl_ms))
-        self._requests: dict[str, _Request] = {}
+        self._requests: dict[str, Request] = {}
         self._aborted: set[str] = set()
         self.scheduler = Scheduler(config.blocks, config.block_size, config.max_num_seqs, prefill_steps)
-        self.page = Page(config.model, blocks=config.blocks, block_size=config.block_size, names=config.names, gauges=self._gauges)
+        self.page = self._new_page()
+
+    def _new_page(self) -> Page:
+        config = self.config
+        if config.kind == "vllm":
+            return VllmPage(config.model, blocks=config.blocks, block_size=config.block_size, names=config.names, gauges=self._gauges)
+        return TablePage(config.kind, config.model, capacity_tokens=self.scheduler.capacity_tokens, gauges=self._gauges)
 
     def set_fault(self, fault: Fault) -> None:
         """Put a fault in force; `restart` happens at once and leaves none behind."""
         if fault.mode == "restart":
             for request in self._requests.values():
-                request.tokens.put_nowait(False)
+                request.lose()
             self._boot()
             fault = Fault()
         self.faults.set(fault)
@@ -116,7 +134,7 @@ class Engine:
         """
         self._ids += 1
         sequence = Sequence(f"seq-{self._ids}", prompt_tokens, max_tokens)
-        request = _Request(sequence, self._clock.monotonic_ms())
+        request = Request(sequence, self._clock.monotonic_ms())
         requests, scheduler = self._requests, self.scheduler
         scheduler.add(sequence)
         requests[sequence.id] = request
@@ -143,31 +161,25 @@ class Engine:
 
     def step(self) -> Step:
         """Drop what was aborted, then one iteration of the model at the time now."""
-        for gone in self.scheduler.abort(self._aborted):
+        aborted = self.scheduler.abort(self._aborted)
+        for gone in aborted:
             del self._requests[gone]
-            self.page.ended("abort")
         self._aborted.clear()
         step = self.scheduler.step()
-        now_ms = self._clock.monotonic_ms()
-        self.page.preemptions.inc(len(step.preempted))
-        self.page.iteration_tokens.observe(step.computed_tokens)
-        for emitted in step.emitted:
-            self._emit(self._requests[emitted], now_ms)
-        for finished in step.finished:
-            del self._requests[finished]
-            self.page.ended("length")
+        self.page.stepped(self._outcome(step, len(aborted)))
         return step
 
-    def _emit(self, request: _Request, now_ms: float) -> None:
-        if request.last_token_ms is None:
-            self.page.time_to_first_token_s.observe((now_ms - request.arrived_ms) / 1000)
-            self.page.prompt_tokens.inc(request.sequence.prompt_tokens)
-        else:
-            self.page.inter_token_s.observe((now_ms - request.last_token_ms) / 1000)
-        self.page.generation_tokens.inc()
-        request.last_token_ms = now_ms
-        request.tokens.put_nowait(True)
+    def _outcome(self, step: Step, aborted: int) -> Outcome:
+        now_ms = self._clock.monotonic_ms()
+        outcome = Outcome(step.computed_tokens, self.scheduler.running + len(step.finished), len(step.preempted), aborted)
+        for admitted in step.admitted:
+            self._requests[admitted].admit(now_ms)
+        for emitted in step.emitted:
+            self._requests[emitted].emit(now_ms, outcome)
+        outcome.finished = [self._requests.pop(finished).finished() for finished in step.finished]
+        return outcome
 
     def _gauges(self) -> Gauges:
-        measured = Gauges(self.scheduler.kv_ratio, self.scheduler.waiting, self.scheduler.running)
+        scheduler = self.scheduler
+        measured = Gauges(scheduler.kv_ratio, scheduler.waiting, scheduler.running, scheduler.longest_tokens)
         return spoil(self.load.over(measured), self.faults.current)

@@ -20,11 +20,6 @@ class Histogram:
         """How many were observed."""
         return sum(self.counts)
 
-    @property
-    def mean(self) -> float:
-        """The mean of all; NaN before the first."""
-        return self.sum / self.count if self.count else float("nan")
-
     def observe(self, value: float) -> None:
         """Count one value."""
         self.counts[bisect_left(self.bounds, value)] += 1

@@ -9,7 +9,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.simulator import fields
-from app.simulator.page import Gauges
+from app.simulator.readings import Gauges
 
 Mode = Literal["none", "slow", "frozen", "nan", "error500", "html", "restart"]
 CONTROL_PATHS = ("/faults", "/load")
@@ -60,7 +60,7 @@ class Load:
 
 def spoil(gauges: Gauges, fault: Fault) -> Gauges:
     """Gauges as the page shows them under `fault`."""
-    return Gauges(math.nan, math.nan, gauges.running) if fault.mode == "nan" else gauges
+    return replace(gauges, kv_ratio=math.nan, waiting=math.nan) if fault.mode == "nan" else gauges
 
 
 class FaultSwitch:

@@ -1,10 +1,11 @@
 """The stand-in engine's /metrics page, under the names of vLLM v1 or of its predecessor."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from app.simulator.readings import Gauges, Outcome
 
 Names = Literal["v1", "v0"]
 
@@ -14,16 +15,7 @@ KV_NAME: dict[Names, str] = {"v1": "vllm:kv_cache_usage_perc", "v0": "vllm:gpu_c
 INTER_TOKEN_NAME: dict[Names, str] = {"v1": "vllm:inter_token_latency_seconds", "v0": "vllm:time_per_output_token_seconds"}
 
 
-@dataclass(frozen=True, slots=True)
-class Gauges:
-    """The readings of the moment. `kv_ratio` and `waiting` may be NaN where a fault says so."""
-
-    kv_ratio: float
-    waiting: float
-    running: float
-
-
-class Page:
+class VllmPage:
     """All series of one engine; a new page is a restarted engine, whose counters begin at zero."""
 
     def __init__(self, model: str, *, blocks: int, block_size: int, names: Names, gauges: Callable[[], Gauges]) -> None:
@@ -33,12 +25,12 @@ class Page:
         self._kv = self._gauge(KV_NAME[names], "KV-cache usage. 1 means 100 percent usage.")
         self._waiting = self._gauge("vllm:num_requests_waiting", "Requests that wait to be processed.")
         self._running = self._gauge("vllm:num_requests_running", "Requests in the batch.")
-        self.preemptions = self._counter("vllm:num_preemptions", "Preemptions since the engine started.")
-        self.prompt_tokens = self._counter("vllm:prompt_tokens", "Prompt tokens processed.")
-        self.generation_tokens = self._counter("vllm:generation_tokens", "Tokens generated.")
-        self.time_to_first_token_s = self._histogram("vllm:time_to_first_token_seconds", LATENCY_BUCKETS_S)
-        self.inter_token_s = self._histogram(INTER_TOKEN_NAME[names], LATENCY_BUCKETS_S)
-        self.iteration_tokens = self._histogram("vllm:iteration_tokens_total", TOKEN_BUCKETS)
+        self._preemptions = self._counter("vllm:num_preemptions", "Preemptions since the engine started.")
+        self._prompt_tokens = self._counter("vllm:prompt_tokens", "Prompt tokens processed.")
+        self._generation_tokens = self._counter("vllm:generation_tokens", "Tokens generated.")
+        self._time_to_first_token_s = self._histogram("vllm:time_to_first_token_seconds", LATENCY_BUCKETS_S)
+        self._inter_token_s = self._histogram(INTER_TOKEN_NAME[names], LATENCY_BUCKETS_S)
+        self._iteration_tokens = self._histogram("vllm:iteration_tokens_total", TOKEN_BUCKETS)
         self._success = Counter(
             "vllm:request_success", "Requests by how they ended.", [*self._labels, "finished_reason"], registry=self._registry
         )
@@ -47,9 +39,18 @@ class Page:
         config = {"block_size": str(block_size), "num_gpu_blocks": str(blocks)} | ({} if names == "v0" else {"engine": "0"})
         Gauge("vllm:cache_config_info", "Shape of the cache.", list(config), registry=self._registry).labels(**config).set(1)
 
-    def ended(self, reason: str) -> None:
-        """Count one request that ended: stop, length, abort or error."""
-        self._success.labels(**self._labels, finished_reason=reason).inc()
+    def stepped(self, outcome: Outcome) -> None:
+        """Count one step."""
+        self._iteration_tokens.observe(outcome.computed_tokens)
+        self._preemptions.inc(outcome.preempted)
+        self._prompt_tokens.inc(outcome.prompt_tokens)
+        self._generation_tokens.inc(len(outcome.first_token_s) + len(outcome.next_token_s))
+        for wait_s in outcome.first_token_s:
+            self._time_to_first_token_s.observe(wait_s)
+        for gap_s in outcome.next_token_s:
+            self._inter_token_s.observe(gap_s)
+        self._success.labels(**self._labels, finished_reason="length").inc(len(outcome.finished))
+        self._success.labels(**self._labels, finished_reason="abort").inc(outcome.aborted)
 
     def render(self) -> bytes:
         """The page as text 0.0.4."""

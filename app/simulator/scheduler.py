@@ -33,8 +33,9 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one step did. `emitted`: ids that got one token, in batch order; `finished` is a part of them."""
+    """What one step did, in ids. `admitted`: also those that come back; `emitted`: got one token, in batch order; `finished` is a part of them."""
 
+    admitted: tuple[str, ...] = ()
     emitted: tuple[str, ...] = ()
     finished: tuple[str, ...] = ()
     preempted: tuple[str, ...] = ()
@@ -64,6 +65,11 @@ class Scheduler:
     def waiting(self) -> int:
         """Sequences that hold no block yet, or no longer."""
         return len(self._waiting)
+
+    @property
+    def longest_tokens(self) -> int:
+        """Tokens of the batch once all of its sequences are at their longest."""
+        return sum(s.prompt_tokens + s.max_tokens for s in self._running)
 
     @property
     def kv_ratio(self) -> float:
@@ -105,8 +111,8 @@ class Scheduler:
             if self._make_room(sequence, preempted):
                 computed_tokens += self._compute(sequence)
         self._waiting.extendleft(preempted)
-        if not preempted:
-            computed_tokens += self._admit()
+        admitted = [] if preempted else self._admit()
+        computed_tokens += sum(s.computed for s in admitted)
         emitted = [s for s in self._running if s.computed == s.tokens]
         for sequence in emitted:
             sequence.generated += 1
@@ -114,15 +120,16 @@ class Scheduler:
         for sequence in finished:
             self._running.remove(sequence)
             self._release(sequence)
-        return Step(_ids(emitted), _ids(finished), _ids(preempted), computed_tokens)
+        return Step(_ids(admitted), _ids(emitted), _ids(finished), _ids(preempted), computed_tokens)
 
-    def _admit(self) -> int:
-        computed_tokens = 0
+    def _admit(self) -> list[Sequence]:
+        admitted: list[Sequence] = []
         while self._waiting and len(self._running) < self.max_num_seqs and self._missing(self._waiting[0]) <= self.free_blocks:
             sequence = self._waiting.popleft()
             self._running.append(sequence)
-            computed_tokens += self._compute(sequence)
-        return computed_tokens
+            self._compute(sequence)
+            admitted.append(sequence)
+        return admitted
 
     def _make_room(self, sequence: Sequence, preempted: list[Sequence]) -> bool:
         """Take blocks from the youngest until `sequence` can go on; False where it was itself the youngest."""

@@ -9,7 +9,8 @@ from app.clock import ManualClock
 from app.simulator.control import Control
 from app.simulator.engine import Engine, EngineConfig, EngineRestarted
 from app.simulator.faults import Fault, Load
-from app.telemetry.vllm import VllmPages
+from app.telemetry.pages import Pages
+from app.telemetry.vllm import NAMES
 
 
 def engine(**options):
@@ -32,7 +33,7 @@ async def running(one):
 
 
 def reading(one):
-    return VllmPages().read(one.page.render(), "text/plain; version=0.0.4")["m"]
+    return Pages(NAMES).read(one.page.render(), "text/plain; version=0.0.4")["m"].reading
 
 
 async def drain(one, prompt, most):
