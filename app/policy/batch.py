@@ -87,9 +87,12 @@ class _Held:
 
 
 class Batcher:
-    """Collects questions and asks them. `calls` is how many calls may be under way in each of its two lanes."""
+    """Collects questions and asks them. `calls` is how many calls may be under way in each of its two lanes.
 
-    def __init__(self, opa: Asking, clock: Clock, metrics: Metrics, *, timeout_ms: float, calls: int) -> None:
+    `patient`: a question's time begins with its call, not while it waits for its turn behind many others.
+    """
+
+    def __init__(self, opa: Asking, clock: Clock, metrics: Metrics, *, timeout_ms: float, calls: int, patient: bool = False) -> None:
         self._opa = opa
         self._clock = clock
         self._metrics = metrics
@@ -97,6 +100,7 @@ class Batcher:
         self._together = _Lane(self._take_together, self._landing(self._ask_together), calls)
         self._alone = _Lane(self._take_alone, self._landing(self._ask_alone), calls)
         self._calls = calls
+        self._patient = patient
         self._flights: dict[Key, Flight] = {}
         self._waiting: deque[Flight] = deque()
         self._suspects: deque[Flight] = deque()
@@ -143,7 +147,7 @@ class Batcher:
 
     def beside(self) -> "Batcher":
         """Another batcher on the same OPA, one call at a time, for questions that nobody waits for."""
-        return Batcher(self._opa, self._clock, self._metrics, timeout_ms=self._timeout_ms, calls=1)
+        return Batcher(self._opa, self._clock, self._metrics, timeout_ms=self._timeout_ms, calls=1, patient=True)
 
     async def close(self) -> None:
         """End all calls; flights under way land as unavailable."""
@@ -176,6 +180,8 @@ class Batcher:
         return [self._waiting.popleft() for _ in range(min(MOST_PER_CALL, len(self._waiting)))]
 
     async def _ask_together(self, flights: list[Flight]) -> None:
+        for flight in flights if self._patient else ():
+            flight.asked_ms = self._clock.monotonic_ms()
         try:
             await self._call(flights, self._timeout_ms * TOGETHER_SHARE)
         except (Down, Undefined) as failure:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from app.policy.folder import read_files
+from app.policy.folder import PARTS, read_files
 from app.policy.offline import Workspace, workspace
 from app.policy.program import Ran
 
@@ -46,7 +46,7 @@ async def run_tests(folder: Path, binary: Path) -> Tested:
 
 def show_command(folder: Path, binary: Path) -> str:
     """What to do about a failed test: the command that shows what it and its rule said."""
-    parts = [str(part) for part in (folder.absolute() / "rules", folder.absolute() / "lib") if part.is_dir()]
+    parts = [str(part) for part in (folder.absolute() / name for name in PARTS) if part.is_dir()]
     return f"To see why: {shlex.join([str(binary), 'test', '--var-values', *parts])}"
 
 

@@ -1,4 +1,4 @@
-"""Example questions: every rule must answer them in the right shape before its bundle is offered to OPA."""
+"""Example questions of both kinds: every rule must answer its own in the right shape before its bundle is offered to OPA."""
 
 from typing import Any
 
@@ -80,3 +80,35 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "unknown model": {**QUIET, "model": {}},
 }
 """Name and question of each example."""
+
+_NODE: dict[str, Any] = {"name": "vllm-0", "kind": "vllm", "max_num_seqs": 256}
+_NODE_READINGS: dict[str, Any] = {
+    "kv": 0.5,
+    "kv_floor": 0.45,
+    "waiting": 1,
+    "running": 10,
+    "free_tokens": 50000,
+    "capacity_tokens": 100000,
+    "iteration_ms": 25,
+    "ttft_ms": 180,
+    "memory": 0.6,
+    "memory_floor": 0.6,
+}
+_SHARING: dict[str, Any] = {**_MODEL, "preallocates": False}
+
+
+def _node(model: dict[str, Any], **readings: float) -> dict[str, Any]:
+    return {"node": _NODE, "model": model, "readings": {**_NODE_READINGS, **readings}}
+
+
+NODE_EXAMPLES: dict[str, dict[str, Any]] = {
+    "quiet node": _node(_MODEL),
+    "busy node": _node(_MODEL, kv=0.82, kv_floor=0.8, waiting=12),
+    "full node": _node(_MODEL, kv=0.97, kv_floor=0.95, waiting=40, iteration_ms=140, memory=0.95, memory_floor=0.95),
+    "node that does not preallocate": _node(_SHARING),
+    "node whose memory is nearly full": _node(_SHARING, memory=0.8, memory_floor=0.78),
+    "node whose memory is full": _node(_SHARING, memory=0.95, memory_floor=0.94),
+    "node without readings": {"node": _NODE, "model": _MODEL, "readings": {}},
+    "node of an unknown model": {"node": _NODE, "model": {}, "readings": _NODE_READINGS},
+}
+"""The same of rules for nodes."""

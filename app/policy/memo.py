@@ -51,6 +51,7 @@ class Memo(Generic[V]):
 
     def put(self, key: Key, value: V, size: int, now_ms: float, *, heir_of: "Entry[V] | None" = None) -> None:
         """Keep `value`, `size` bytes large. An heir takes over half of the uses of what it replaces, and when it was used."""
+        before = self.bytes
         old = self._entries.pop(key, None)
         if old is not None:
             self.bytes -= old.size
@@ -63,7 +64,7 @@ class Memo(Generic[V]):
             _, evicted = self._entries.popitem(last=False)
             self.bytes -= evicted.size
             self._metrics.memo_evicted.inc()
-        self._metrics.memo_bytes.set(self.bytes)
+        self._metrics.memo_bytes.inc(self.bytes - before)
 
     def hot(self, since_ms: float) -> Iterator[tuple[Key, Entry[V]]]:
         """Entries used at or after `since_ms`, youngest first."""

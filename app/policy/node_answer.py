@@ -6,6 +6,8 @@ from typing import Any
 
 import orjson
 
+from app.policy.unanswered import Unanswered
+
 SIGNALS = ("kv", "waiting", "iteration_ms")
 """What the in-flight controller (A3) can aim at: KV cache in use 0..1, waiting requests, mean time of one step."""
 
@@ -33,6 +35,13 @@ class NodePart:
     def answered(self) -> dict[str, list[Any]]:
         """Its outputs as OPA gave them."""
         return orjson.loads(self.outputs)  # type: ignore[no-any-return]  # node_parts.py encoded it
+
+
+Place = tuple[str, str]
+"""Name of a node and id of a model on it."""
+
+Outcome = tuple[NodePart | Unanswered, ...]
+"""Of a group of rules, in their order: each one's part, or why it has none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,9 @@ from opa_client.opa_async import AsyncOpaClient
 
 from app.observability.metrics import Metrics
 from app.policy.bundle import ENTRY_PATH
+from app.policy.kinds import KINDS
 
-_RULE_FILE = re.compile(r"rules/([a-z0-9_]+)/")
+_RULE_FILE = re.compile(rf"(?:{'|'.join(KINDS)})/([a-z0-9_]+)/")
 _UNIX = "unix://"
 _IDLE_S = 30.0
 """How long an idle connection is kept; OPA itself keeps them longer."""

@@ -13,10 +13,9 @@ import orjson
 
 from app.policy.folder import Files, Rule
 from app.policy.offline import Workspace
-from app.policy.parts import OUTPUTS
 
 _MARK = "sluice-output"
-_PACKAGE = re.compile(r"^package\s+sluice\.rules\.", re.MULTILINE)
+_PACKAGE = re.compile(r"^package\s+sluice\.\w+\.", re.MULTILINE)
 
 _PRINTED = """
 {name} contains element if {{
@@ -33,7 +32,7 @@ async def answers_in_tests(
     texts = {}
     for rule in rules:
         texts[f"probed/{rule.name}.rego"] = _PACKAGE.sub("package sluice.probed.", files.rules[rule.file], count=1)
-        texts[f"probing/{rule.name}.rego"] = _passing_on(rule.name, trees[rule.file])
+        texts[f"probing/{rule.name}.rego"] = _passing_on(rule, trees[rule.file])
     await work.write(texts)
     ran = await work.run("test", "--format=json", f"--timeout={within}", work.capabilities, *texts, *files.lib, *files.tests)
     results = orjson.loads(ran.stdout) if ran.stdout.strip().startswith(b"[") else []
@@ -48,14 +47,14 @@ def _printed(result: Mapping[str, Any]) -> Iterator[tuple[str, str, str, Any]]:
             yield str(result["name"]), rule, output, orjson.loads(element)
 
 
-def _passing_on(rule: str, tree: Mapping[str, Any]) -> str:
+def _passing_on(rule: Rule, tree: Mapping[str, Any]) -> str:
     """The module in the rule's place: outputs are printed, everything else is what it was."""
     heads = {str(definition["head"]["ref"][0]["value"]): definition["head"] for definition in tree["rules"]}
-    text = f"package sluice.rules.{rule}\n"
+    text = f"package sluice.{rule.kind.folder}.{rule.name}\n"
     for name, head in heads.items():
-        source = f"data.sluice.probed.{rule}.{name}"
-        if name in OUTPUTS:
-            text += _PRINTED.format(name=name, source=source, rule=rule, mark=_MARK)
+        source = f"data.sluice.probed.{rule.name}.{name}"
+        if name in rule.outputs:
+            text += _PRINTED.format(name=name, source=source, rule=rule.name, mark=_MARK)
         else:
             arguments = ", ".join(f"argument{number}" for number in range(len(head.get("args", ()))))
             call = f"({arguments})" if arguments else ""

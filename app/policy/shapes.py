@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from app.policy.folder import Problems, Rule
-from app.policy.parts import OUTPUTS, parse
 from app.policy.unanswered import PolicyInvalid
 
 _UNKNOWN = object()
@@ -26,6 +25,8 @@ _STAND_INS: dict[str, Any] = {
     "cached": 1,
     "retention_days": 365,
     "fields": [],
+    "signal": "kv",
+    "value": 1,
 }
 """By field of an element, something right: it takes the place of what only a question tells."""
 
@@ -40,9 +41,9 @@ class Shapes:
     def look_at_text(self, rule: Rule, tree: Mapping[str, Any]) -> None:
         """Elements as they are written, whatever their conditions; each wrong line is named."""
         text = _Text(tree["rules"])
-        for line, output, element in text.elements():
+        for line, output, element in text.elements(rule.outputs):
             try:
-                parse(rule.name, {output: [element]})
+                rule.kind.parse(rule.name, {output: [element]})
             except PolicyInvalid as wrong:
                 self._told.add((rule.name, wrong.field))
                 self._problems.add(rule.file, line, wrong.message)
@@ -50,7 +51,7 @@ class Shapes:
     def look_at(self, rule: Rule, outputs: Mapping[str, Any], where: str) -> None:
         """What the rule answered; `where` says to what."""
         try:
-            parse(rule.name, outputs)
+            rule.kind.parse(rule.name, outputs)
         except PolicyInvalid as wrong:
             if (rule.name, wrong.field) not in self._told:
                 self._told.add((rule.name, wrong.field))
@@ -66,9 +67,9 @@ class _Text:
         for definition in definitions:
             self._by_name.setdefault(str(definition["head"]["ref"][0]["value"]), []).append(definition)
 
-    def elements(self) -> Iterable[tuple[int | None, str, Any]]:
-        """Line, output and element of each definition whose element the text tells."""
-        for output in OUTPUTS:
+    def elements(self, outputs: Iterable[str]) -> Iterable[tuple[int | None, str, Any]]:
+        """Line, output and element of each definition of one of `outputs` whose element the text tells."""
+        for output in outputs:
             for definition in self._by_name.get(output, ()):
                 head = definition["head"]
                 element = self._value(head.get("key", {}), _mentioned(definition["body"]))
