@@ -14,6 +14,8 @@ FAST_BUCKETS = (0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.
 
 MAX_CODES = 200
 """Reason codes and rules: an operator writes them, but a rule can build a code from what a caller sends."""
+MAX_GPUS = 1000
+"""GPUs and MIG instances: hardware, but an exporter's page could tell any."""
 MAX_CLASSES = 50
 """Regions and service classes: names in quotas, which come and go."""
 
@@ -44,6 +46,7 @@ class Metrics:
         self.model = LabelBound(max_models)
         self.reason, self.rule = LabelBound(MAX_CODES), LabelBound(MAX_CODES)
         self.region, self.sla_class = LabelBound(MAX_CLASSES), LabelBound(MAX_CLASSES)
+        self.gpu = LabelBound(MAX_GPUS)
         r = self.registry
         self.build = Info("sluice_build", "Version of this process.", registry=r)
         self.build.info({"version": __version__})
@@ -103,6 +106,28 @@ class Metrics:
             ["rule"],
             registry=r,
         )
+        self._add_signals()
+        self.dependency_errors = Counter("sluice_dependency_errors", "Failed calls to a dependency.", ["dependency", "call"], registry=r)
+        self.config_loads = Counter(
+            "sluice_config_loads", "Loads of configuration files by result (ok, refused).", ["file", "result"], registry=r
+        )
+        self.background_failures = Counter(
+            "sluice_background_failures", "Failures of work that goes on beside requests, by piece; each began again.", ["work"], registry=r
+        )
+        self.audit_intake = Counter(
+            "sluice_audit_intake", "Log entries handed to the intake, by kind and result.", ["kind", "result"], registry=r
+        )
+        self.http_refused = Counter("sluice_http_refused", "Requests refused at the edge, by error code.", ["code"], registry=r)
+        self.quota_used = Gauge(
+            "quota_used",
+            "Weighted tokens a tenant spent on a model in the last minute.",
+            ["tenant", "model", "region", "sla_class"],
+            registry=r,
+        )
+
+    def _add_signals(self) -> None:
+        """What engines and GPUs say, and how they are asked."""
+        r = self.registry
         self.snapshot_generation = Gauge("sluice_snapshot_generation", "Generation of the telemetry snapshot in force.", registry=r)
         self.snapshot_age = Gauge(
             "sluice_snapshot_age_seconds", "Age of the newest good page of a model's live nodes; absent without one.", ["model"], registry=r
@@ -140,20 +165,10 @@ class Metrics:
         self.readings_unknown = Counter(
             "sluice_readings_unknown", "Readings dropped as impossible or absent, by signal.", ["node", "signal"], registry=r
         )
-        self.dependency_errors = Counter("sluice_dependency_errors", "Failed calls to a dependency.", ["dependency", "call"], registry=r)
-        self.config_loads = Counter(
-            "sluice_config_loads", "Loads of configuration files by result (ok, refused).", ["file", "result"], registry=r
-        )
-        self.background_failures = Counter(
-            "sluice_background_failures", "Failures of work that goes on beside requests, by piece; each began again.", ["work"], registry=r
-        )
-        self.audit_intake = Counter(
-            "sluice_audit_intake", "Log entries handed to the intake, by kind and result.", ["kind", "result"], registry=r
-        )
-        self.http_refused = Counter("sluice_http_refused", "Requests refused at the edge, by error code.", ["code"], registry=r)
-        self.quota_used = Gauge(
-            "quota_used",
-            "Weighted tokens a tenant spent on a model in the last minute.",
-            ["tenant", "model", "region", "sla_class"],
+        self.gpu_memory = Gauge("sluice_gpu_memory_ratio", "Device memory in use; absent when unknown.", ["gpu"], registry=r)
+        self.gpu_errors = Counter(
+            "sluice_gpu_errors",
+            "Readings of device memory that failed, of a GPU or of all, by source (nvml, nvidia-smi, dcgm) and problem.",
+            ["source", "problem"],
             registry=r,
         )

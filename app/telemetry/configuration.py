@@ -72,12 +72,17 @@ async def changes(file: Path, current: Configuration, metrics: Metrics) -> Async
             log.warning("config.refused", problem=error.message, hint=error.advice)
             loads = Loads(loads.ok, loads.refused + 1, error.message)
         else:
-            if (new.engines, new.specs) == (current.engines, current.specs) and loads.problem is None:
+            if _polled(new) == _polled(current) and loads.problem is None:
                 continue
             metrics.config_loads.labels(file.name, "ok").inc()
             log.info("config.changed", engines=[engine.name for engine in new.engines])
             current, loads = new, Loads(loads.ok + 1, loads.refused)
         yield current, loads
+
+
+def _polled(configuration: Configuration) -> tuple[object, ...]:
+    """What a change must touch to be followed."""
+    return configuration.engines, configuration.specs, configuration.settings.gpus
 
 
 def _reload(files: list[Path], current: Configuration) -> Configuration:

@@ -1,11 +1,11 @@
-"""The telemetry process: polls the engines of a configuration file and answers snapshots by long polling.
+"""The telemetry process: polls the engines and GPUs of a configuration file and answers snapshots by long polling.
 
 GET /snapshot?after=GENERATION&wait_ms=N   the snapshot (wire.py has its shape) as soon as its generation is another than
                                            GENERATION, else the same one with fresh ages after N ms, 500 at most
 GET /metrics                               our own metrics
 GET /healthz                               200 while the process runs
 
-When down: whoever follows it lets its last snapshot grow old; engines are not scraped by anybody else.
+When down: whoever follows it lets its last snapshot grow old; engines and GPUs are not asked by anybody else.
 """
 
 import asyncio
@@ -27,6 +27,7 @@ from app.errors import BadRequest, ConfigError, SluiceError, Unauthorized
 from app.observability.metrics import Metrics
 from app.telemetry.board import Board
 from app.telemetry.configuration import Configuration, changes
+from app.telemetry.gpus import Gpus
 from app.telemetry.poller import Poller
 from app.telemetry.scrape import open_session
 from app.telemetry.wire import encode
@@ -40,21 +41,26 @@ Answer = Callable[[Request], Awaitable[Response]]
 
 
 def build_app(file: Path, configuration: Configuration, *, clock: Clock, metrics: Metrics, token: str | None) -> Starlette:
-    """The process's HTTP face; its lifespan polls the engines and follows the configuration file."""
+    """The process's HTTP face; its lifespan polls engines and GPUs and follows the configuration file."""
     board = Board(clock)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         async with open_session() as session:
-            poller = Poller(
-                board, session, clock=clock, metrics=metrics, scrape_timeout_ms=configuration.settings.telemetry.scrape_timeout_ms
-            )
-            poller.configure(configuration.engines, configuration.specs)
-            watching = asyncio.create_task(_follow_file(file, configuration, poller, metrics))
+            timeout_ms = configuration.settings.telemetry.scrape_timeout_ms
+            poller = Poller(board, session, clock=clock, metrics=metrics, scrape_timeout_ms=timeout_ms)
+            gpus = Gpus(board, session, clock=clock, metrics=metrics, scrape_timeout_ms=timeout_ms)
+
+            def configure(new: Configuration) -> None:
+                poller.configure(new.engines, new.specs)
+                gpus.configure(new.settings.gpus, new.engines)
+
+            configure(configuration)
+            watching = asyncio.create_task(_follow_file(file, configuration, board, configure, metrics))
             yield
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
-            await poller.stop()
+            await asyncio.gather(poller.stop(), gpus.stop())
 
     async def snapshot(request: Request) -> Response:
         after, wait_ms = _number(request, "after"), min(_number(request, "wait_ms"), MOST_WAIT_MS)
@@ -84,10 +90,12 @@ def run(file: Path, configuration: Configuration, listen: str, *, clock: Clock, 
         uvicorn.Server(config).run(sockets=[listener])
 
 
-async def _follow_file(file: Path, configuration: Configuration, poller: Poller, metrics: Metrics) -> None:
+async def _follow_file(
+    file: Path, configuration: Configuration, board: Board, configure: Callable[[Configuration], None], metrics: Metrics
+) -> None:
     async for new, loads in changes(file, configuration, metrics):
-        poller.configure(new.engines, new.specs)
-        poller.board.report(loads)
+        configure(new)
+        board.report(loads)
 
 
 def _bind(listen: str) -> socket.socket:

@@ -1,4 +1,4 @@
-"""When trouble is news: once for each kind, and not while somebody who may be starting has yet to be heard of."""
+"""When trouble is news: once for each kind, not while somebody who may be starting has yet to be heard of, or again each minute."""
 
 import math
 
@@ -6,6 +6,8 @@ from app.clock import Clock
 
 FIRST_CONTACT_MS = 5000.0
 """Programs that start together hear of each other within one or two seconds on busy cores; after this, silence is news."""
+REMIND_MS = 60_000.0
+"""A line a minute is seen by whoever looks at the log now, and fills none."""
 
 
 class Trouble:
@@ -29,3 +31,19 @@ class Trouble:
         new = why is not None and why != self._told
         self._told = why
         return new
+
+
+class Reminder:
+    """When trouble that goes on for long is worth a line: at once, and then once a minute for each kind."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._told_ms: dict[tuple[str, ...], float] = {}
+
+    def due(self, *kind: str) -> bool:
+        """Whether this kind was not told within the last minute; then it counts as told."""
+        now_ms = self._clock.monotonic_ms()
+        if now_ms - self._told_ms.get(kind, -math.inf) < REMIND_MS:
+            return False
+        self._told_ms[kind] = now_ms
+        return True
