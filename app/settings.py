@@ -105,9 +105,12 @@ class GpuSettings(_Section):
     """Where device memory is read."""
 
     nvml: Literal["auto", "off"] = Field("auto", description="GPUs of the machine that `sluice telemetry` runs on; auto: where it has NVML")
-    nvidia_smi: Literal["auto", "off"] = Field("auto", description="the nvidia-smi program where NVML cannot be used")
+    nvidia_smi: Literal["auto", "off"] = Field(
+        "auto", description="the nvidia-smi program where NVML cannot be used; it tells a MIG instance as GPU-…/N, N its number on the GPU"
+    )
     dcgm: list[str] = Field(
-        default_factory=list, description="addresses of DCGM exporters, such as http://host:9400; their page is at /metrics"
+        default_factory=list,
+        description="addresses of DCGM exporters, such as http://host:9400; their page is at /metrics, and tells a MIG instance as GPU-…/N",
     )
     interval_ms: int = Field(200, ge=100, le=10_000, description="time between two readings (B11: 200 ms)")
 
@@ -128,7 +131,8 @@ class EngineSettings(_Section):
     models: list[str] = Field(min_length=1, description="ids of models.yaml that it serves")
     poll_ms: int = Field(100, ge=50, le=10_000, description="time between scrapes (A1: 50 to 100 ms)")
     gpus: list[str] = Field(
-        default_factory=list, description="UUIDs of the GPUs or MIG instances it runs on; empty: their memory is not looked at"
+        default_factory=list,
+        description="UUIDs of the GPUs or MIG instances it runs on (MIG-… by NVML, GPU-…/N by DCGM); empty: their memory is not looked at",
     )
     max_num_seqs: int = Field(256, ge=1, le=1_000_000, description="most sequences in its batch: what rules for nodes scale (B11)")
     control_url: str = Field(
