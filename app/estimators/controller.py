@@ -1,9 +1,10 @@
 """How many requests of one model may be in flight on one node, and what share of new ones goes there at all (A2, A3).
 
-A PI controller in velocity form on one error, the tightest of KV usage, waiting requests and iteration latency against
-their set points; the set points come from policy. The sign of the error alone gives the direction, so noise in its rate
-of change cannot make the maximum swing; the rate of change only brakes or speeds. It acts on ratios: a step of 10 % is
-as large at 4 as at 400.
+A PI controller in velocity form on one error: the tightest of KV usage, waiting requests and iteration latency against
+their set points, which come from policy. Admission is the proportional part: it acts at once, and only above a set point.
+The maximum in flight is the integral part: it moves by a rate, in the direction that the error's sign gives, and acts on
+ratios, so that a step of 10 % is as large at 4 as at 400. A change shows fully only when the requests that were there
+have ended, so the rate is counted in the time that requests last: faster would swing between too many and too few.
 """
 
 import math
@@ -18,22 +19,26 @@ FORGET_MS = 1_000.0
 MOST_STEP_MS = 1_000.0
 """Time that one update makes up for at most: after a pause the controller goes on, it does not leap."""
 DEAD_BAND = 0.05
-"""Errors within 5 % of the set point move nothing: the last few percent are noise, and chasing them is flapping."""
-GAIN_PER_S = 0.5
-"""Rate of growth per second and unit of error: with half of the set point free it reaches its steepest."""
-CUT_GAIN_PER_S = 1.0
+"""Errors within 5 % of the set point start nothing: the last few percent are noise, and chasing them is flapping."""
+REST_BAND = 0.01
+"""What moves goes on until it is this near: it rests in the middle of the band, not on its edge where the next noise starts it."""
+GROWTH = 1.0
+"""Growth in the time that a request lasts, times the error: half of the set point free lets the maximum grow by e^0.5 = 1.65."""
+CUT = 2.0
 """The same downwards, twice as fast: too much in flight hurts everybody, too little only who waits."""
-BRAKE = 0.5
-"""Weight of the error's own change: a signal that rushes to its set point stops the growth before it is there."""
 MOST_UP_PER_S = 0.25
 """Steepest growth: times e^0.25 = 1.28 in a second. From 1 to 90 % of 64 it takes 16 s, half of what a recovery may last."""
 MOST_DOWN_PER_S = 1.0
 """Steepest cut: to e^-1 = 37 % in a second."""
+LASTS_MS = 2_000.0
+"""How long a request lasts where nobody knows: a hundred tokens of 20 ms."""
+LEAST_LASTS_MS = 1_000.0
+"""Shorter requests make nothing faster: polls and smoothing take half a second by themselves."""
 NEAR_RATIO = 0.8
 """Growth needs this share of the maximum in flight: what is not asked for proves nothing. A cut never runs further ahead
 of what is in flight either, since the engine can't show yet what that would change."""
 SHED_GAIN = 2.0
-"""Admission lost per unit of error below 0: none is let in at half of the set point above it."""
+"""Admission lost per unit of error below 0: least is let in at half of the set point above it."""
 LEAST_ADMISSION = 0.05
 """Never none at all: an engine that tells only latencies tells nothing while nothing runs, and would stay shut for ever."""
 ADMISSION_UP_PER_S = 0.5
@@ -57,11 +62,19 @@ class Load:
     """Requests of ours there, by their leases."""
     at_engine: int | None = None
     """Running and waiting as the engine counts them; None: unknown. A lease that nobody settles is in the first count alone."""
+    lasts_ms: float | None = None
+    """How long requests there last of late, from admission to settlement; None: unknown."""
 
     @property
     def proven(self) -> int:
         """Requests that are certainly there on our behalf: no more than we count, nor than the engine knows."""
         return self.in_flight if self.at_engine is None else min(self.in_flight, self.at_engine)
+
+    @property
+    def lasts_s(self) -> float:
+        """The time in which a change of the maximum shows."""
+        lasts_ms = LASTS_MS if self.lasts_ms is None or not _possible(self.lasts_ms) else self.lasts_ms
+        return max(LEAST_LASTS_MS, lasts_ms) / 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +86,17 @@ class Output:
     """Share of new requests let in, 0..1."""
 
 
-def error(measured: Levels, set_points: Levels) -> float | None:
-    """The tightest signal's distance below its set point, as a share of it: -1..1, below 0 above it; None: nothing known."""
-    pairs = (
-        (measured.kv_ratio, set_points.kv_ratio),
-        (measured.waiting, set_points.waiting),
-        (measured.iteration_ms, set_points.iteration_ms),
+def error(measured: Levels, set_points: Levels, proven: int = 0) -> float | None:
+    """The tightest signal's distance below its set point, as a share of it: -1..1, below 0 above it; None: nothing known.
+
+    Waiting requests count as a share of those in flight where these are more: one too many waiting is one too many of all.
+    """
+    shares = (
+        _below(measured.kv_ratio, set_points.kv_ratio),
+        _below(measured.waiting, set_points.waiting, least_scale=proven),
+        _below(measured.iteration_ms, set_points.iteration_ms),
     )
-    known = [(value, point) for value, point in pairs if value is not None and point is not None and _possible(value) and _possible(point)]
-    return min((max(-1.0, min(1.0, (point - value) / (point or 1.0))) for value, point in known), default=None)
+    return min((share for share in shares if share is not None), default=None)
 
 
 class Controller:
@@ -89,45 +104,55 @@ class Controller:
 
     def __init__(self) -> None:
         self._smoothed = Smoothed(SMOOTHING_MS, FORGET_MS)
-        self._error: float | None = None
         self._updated_ms: float | None = None
         self._limit = math.inf
+        self._direction = 0
         self._reach = 0.0
         """Up to here the maximum returns unasked: it stood here when a cut began that our own requests didn't press for."""
-        self._cutting = False
         self._admission = 1.0
 
     def update(self, measured: Levels, set_points: Levels, load: Load, *, floor: int, ceiling: int, now_ms: float) -> Output:
         """One step. 1 <= floor <= ceiling. While every signal is unknown both outputs hold, within floor and ceiling."""
         step_s = 0.0 if self._updated_ms is None else min(now_ms - self._updated_ms, MOST_STEP_MS) / 1000
         self._updated_ms = now_ms
-        raw = error(measured, set_points)
-        before, self._error = self._error, None if raw is None else self._smoothed.push(raw, now_ms)
         self._limit = max(min(self._limit, ceiling), floor)
-        if self._error is not None:
-            change_per_s = 0.0 if before is None or step_s == 0 else (self._error - before) / step_s
-            self._move(self._error, change_per_s, step_s, load.proven)
+        raw = error(measured, set_points, load.proven)
+        smoothed = self._smoothed.push(raw, now_ms)
+        if raw is not None and smoothed is not None:
+            self._move(smoothed, load, step_s)
             self._limit = max(min(self._limit, ceiling), floor)
-            self._admit(self._error, step_s)
+            self._admit(smoothed, step_s)
         return Output(int(self._limit), self._admission)
 
-    def _move(self, error: float, change_per_s: float, step_s: float, proven: int) -> None:
-        near = proven >= NEAR_RATIO * int(self._limit)
-        cuts = error < -DEAD_BAND
-        if cuts and not self._cutting:
-            self._reach = 0.0 if near else max(self._reach, self._limit)
-        self._cutting = cuts
-        if cuts:
-            rate = max(-MOST_DOWN_PER_S, min(0.0, CUT_GAIN_PER_S * error + BRAKE * change_per_s))
-            drained = min(self._limit, NEAR_RATIO * proven)
+    def _move(self, error: float, load: Load, step_s: float) -> None:
+        near = load.proven >= NEAR_RATIO * int(self._limit)
+        before, self._direction = self._direction, _direction(error, self._direction)
+        if self._direction < 0:
+            if before >= 0:
+                self._reach = 0.0 if near else max(self._reach, self._limit)
+            rate = max(-MOST_DOWN_PER_S, CUT * error / load.lasts_s)
+            drained = min(self._limit, NEAR_RATIO * load.proven)
             self._limit = max(self._limit * math.exp(rate * step_s), drained)
-        elif error > DEAD_BAND and (near or self._limit < self._reach):
-            rate = max(0.0, min(MOST_UP_PER_S, GAIN_PER_S * error + BRAKE * change_per_s))
+        elif self._direction > 0 and (near or self._limit < self._reach):
+            rate = min(MOST_UP_PER_S, GROWTH * error / load.lasts_s)
             self._limit *= math.exp(rate * step_s)
 
     def _admit(self, error: float, step_s: float) -> None:
         wanted = max(LEAST_ADMISSION, min(1.0, 1 + SHED_GAIN * error))
         self._admission = min(wanted, self._admission + ADMISSION_UP_PER_S * step_s)
+
+
+def _below(value: float | None, set_point: float | None, least_scale: float = 0.0) -> float | None:
+    if value is None or set_point is None or not (_possible(value) and _possible(set_point)):
+        return None
+    scale = max(set_point, least_scale) or 1.0
+    return max(-1.0, min(1.0, (set_point - value) / scale))
+
+
+def _direction(error: float, before: int) -> int:
+    """1 up, -1 down, 0 at rest: it starts outside the dead band and ends within the narrower one."""
+    sign = 1 if error > 0 else -1
+    return sign if abs(error) > (REST_BAND if sign == before else DEAD_BAND) else 0
 
 
 def _possible(value: float) -> bool:
