@@ -104,7 +104,7 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
         around.opa_binary,
         policy,
         metrics,
-        shadow=frozenset(settings.policy.shadow),
+        modes=settings.policy.rules,
         last_good=LastGood(around.last_good),
     )
     readings = Readings(policy)

@@ -7,10 +7,10 @@ docs/reference/settings.md is generated from the descriptions here.
 
 import os
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from app.errors import ConfigError
@@ -55,6 +55,14 @@ class OpaSettings(_Section):
     binary: str = Field("", description="path of the opa program; empty: .tools/opa, then PATH")
 
 
+RuleMode = Literal["on", "off", "shadow"]
+
+
+def _on_or_off(value: Any) -> Any:
+    """The mode itself: to YAML, `on` and `off` without quotes are true and false."""
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
+
+
 class PolicySettings(_Section):
     """Where rules live and how their answers are kept."""
 
@@ -64,9 +72,17 @@ class PolicySettings(_Section):
     )
     memo_mib: int = Field(32, ge=1, le=1024, description="bound of the memo of answers; the least used leave first")
     publish_wait_ms: int = Field(25, ge=0, le=1000, description="how long a new snapshot waits for its warm questions")
-    shadow: list[str] = Field(
-        default_factory=list, description="rules to ask after the answer and only record, beside those marked in METADATA"
+    rules: dict[str, Annotated[RuleMode, BeforeValidator(_on_or_off)]] = Field(
+        default_factory=dict,
+        description="by name of a rule: `on` (in force), `shadow` (only recorded) or `off` (checked, not asked), over what METADATA says",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _shadow_went(cls, given: Any) -> Any:
+        if isinstance(given, dict) and "shadow" in given:
+            raise ValueError("shadow is no setting any more; name each of its rules in policy.rules, for example {latency: shadow}")
+        return given
 
 
 class TelemetrySettings(_Section):

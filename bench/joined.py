@@ -6,6 +6,7 @@ from pathlib import Path
 from app.policy.bundle import ENTRY_PATH
 from app.policy.check import compile_policy
 from app.policy.folder import Rule
+from app.policy.kinds import REQUESTS
 from app.policy.program import find_opa
 
 PATH = "/v1/data/joined/terms"
@@ -16,7 +17,7 @@ def joined(rules: Path, folder: Path) -> list[Path]:
     compiled = asyncio.run(compile_policy(rules, find_opa()))
     entry = f"{ENTRY_PATH.rpartition('/')[2]}.rego"
     texts = {name: text for name, text in compiled.modules.items() if name != entry}
-    texts["joined.rego"] = _module([rule for group in compiled.groups for rule in group.rules])
+    texts["joined.rego"] = _module([rule for group in compiled.groups_of(REQUESTS) if group.mode == "on" for rule in group.rules])
     files = []
     for name, text in texts.items():
         file = folder / name.replace("/", "_")

@@ -13,17 +13,19 @@ import ssl
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from app.cli.options import Overrides
 from app.errors import ConfigError
 
 if TYPE_CHECKING:
     from app.settings import OpaSettings, Settings
+    from app.telemetry.snapshot import Gpu
 
 NEEDED_MIB = 300  # programs and an empty database
 WANTED_MIB = 2000  # and some months of the log
@@ -46,7 +48,7 @@ def doctor(
     config: Annotated[Path | None, typer.Option(help="settings file; without it sluice.yaml in --var")] = None,
     var: Annotated[Path, typer.Option(help="the folder that serve is given")] = Path("var"),
     port: Annotated[int | None, typer.Option(min=1, max=65535, help="port of the HTTP API, over the one in the settings")] = None,
-    overrides: Annotated[list[str] | None, typer.Option("--set", help="section.name=value, over file and environment")] = None,
+    overrides: Overrides = None,
     output: Annotated[Literal["text", "json"], typer.Option(help="for people or for programs")] = "text",
 ) -> None:
     """Say what is missing and what to do. Exit 0 where nothing is, 2 for wrong settings, 6 for the rest."""
@@ -81,6 +83,7 @@ def _examine(config: Path | None, var: Path, overrides: tuple[str, ...]) -> Iter
     yield _listen(settings.listen, var)
     yield _opa(settings.opa)
     yield from _database(settings, var)
+    yield _gpus(settings)
 
 
 def _python() -> Finding:
@@ -255,3 +258,38 @@ async def _reachable(duty: str, url: str) -> Finding:
     if role is None or role[1]:
         return Finding(name, "fail", f"{setting}: a superuser", "Give it the role of its duty; serve has no business with more.")
     return Finding(name, "ok", f"PostgreSQL {version} as {role[0]}")
+
+
+def _gpus(settings: "Settings") -> Finding:
+    """What this machine tells of device memory, in words; none is no fault, unless engines count on it."""
+    from app.clock import SystemClock
+    from app.telemetry.nvidia_smi import NvidiaSmi
+    from app.telemetry.nvml import Nvml
+
+    sources = [("NVML", settings.gpus.nvml, Nvml), ("nvidia-smi", settings.gpus.nvidia_smi, NvidiaSmi)]
+    said: list[str] = []
+    told = False
+    for name, wanted, source in sources:
+        if wanted != "off" and not told:
+            told, words = asyncio.run(_device_memory(source(SystemClock()).read))
+            said.append(f"{name}: {words}")
+    said += [f"DCGM exporters: {len(settings.gpus.dcgm)}"] if settings.gpus.dcgm else []
+    message = "; ".join(said) or "not looked at"
+    if told or settings.gpus.dcgm or not any(engine.gpus for engine in settings.engines):
+        return Finding("gpus", "ok", message)
+    return Finding("gpus", "warn", message, "Engines name GPUs that nobody reports: run where they are, or set gpus.dcgm.")
+
+
+async def _device_memory(read: "Callable[[], tuple[Gpu, ...] | None]") -> tuple[bool, str]:
+    """Whether a source tells its GPUs, and what it says."""
+    from app.telemetry.blocking import Blocking
+    from app.telemetry.device_memory import SourceDown
+
+    try:
+        gpus = await Blocking("gpus").call(read, PROBE_TIMEOUT_S) or ()
+    except TimeoutError:
+        return False, f"no answer in {PROBE_TIMEOUT_S} s"
+    except SourceDown as down:
+        return False, down.problem.replace("_", " ")
+    unknown = sorted({f"{gpu.id} {gpu.problem}" for gpu in gpus if gpu.problem})
+    return True, f"{len(gpus)} GPUs or MIG instances{', unknown: ' if unknown else ''}{', '.join(unknown)}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
+from app.cli.options import Overrides
 from app.errors import BadRequest
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ app = typer.Typer(help="Keys of gateways, operators, auditors.", no_args_is_help
 
 Var = Annotated[Path, typer.Option("--var", help="the folder that serve was given, for its embedded database")]
 Config = Annotated[Path | None, typer.Option(help="settings file; without it sluice.yaml in --var")]
-Overrides = Annotated[list[str] | None, typer.Option("--set", help="section.name=value, over file and environment")]
 
 _LIFE = re.compile(r"([1-9][0-9]{0,4})([hdw])")
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}

@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from app.cli.options import Overrides
 from app.errors import BadRequest, PolicyRefused
 
 if TYPE_CHECKING:
+    from app.policy.bundle import Compiled
     from app.settings import Settings
 
 app = typer.Typer(help="Rules: check, test, evaluate, begin.", no_args_is_help=True)
@@ -20,28 +22,31 @@ Output = Annotated[Literal["table", "json"], typer.Option(help="for people or fo
 
 
 @app.command()
-def check(path: Folder = None, *, var: Var = Path("var"), config: Config = None, output: Output = "table") -> None:
+def check(
+    path: Folder = None, *, var: Var = Path("var"), config: Config = None, overrides: Overrides = None, output: Output = "table"
+) -> None:
     """Check a policy folder as serve does before it loads it, and warn of what is allowed but costly or risky."""
     import asyncio
 
     from app.policy.advice import advise
     from app.policy.check import compile_policy
+    from app.policy.reads import names_of
 
-    folder, binary, shadow = _where(path, config, var, output)
+    settings = _settings(config, var, overrides)
+    folder, binary = _where(path, settings, output)
 
-    async def run() -> tuple[str, tuple[Any, ...], list[str]]:
-        compiled = await compile_policy(folder, binary, shadow)
-        return compiled.revision, compiled.groups, await advise(compiled, binary)
+    async def run() -> tuple["Compiled", list[str]]:
+        compiled = await compile_policy(folder, binary, settings.policy.rules)
+        return compiled, await advise(compiled, binary)
 
-    revision, groups, warnings = asyncio.run(run())
+    compiled, warnings = asyncio.run(run())
     if output == "json":
-        rules = {group.name: [rule.name for rule in group.rules] for group in groups}
-        return _print_json({"folder": str(folder), "revision": revision, "groups": rules, "warnings": warnings})
-    for group in groups:
-        print(f"{'shadow ' if group.shadow else ''}{', '.join(rule.name for rule in group.rules)}: reads {', '.join(group.reads)}")
+        return _print_json({"folder": str(folder), **_checked(compiled), "warnings": warnings})
+    for group in compiled.groups:
+        print(f"{', '.join(rule.name for rule in group.rules)}: {group.mode}, reads {', '.join(names_of(group.reads))}")
     for warning in warnings:
         print(f"warning: {warning}")
-    print(f"ok, revision {revision}")
+    print(f"ok, revision {compiled.revision}")
     return None
 
 
@@ -51,6 +56,7 @@ def run_tests_beside(
     *,
     var: Var = Path("var"),
     config: Config = None,
+    overrides: Overrides = None,
     threshold: Annotated[float, typer.Option(help="per cent of the rules' lines that tests must reach")] = 0.0,
 ) -> None:
     """Run the tests beside the rules and say which lines none of them reaches."""
@@ -58,7 +64,7 @@ def run_tests_beside(
 
     from app.policy.coverage import run_tests, show_command
 
-    folder, binary, _ = _where(path, config, var)
+    folder, binary = _where(path, _settings(config, var, overrides))
     ran = asyncio.run(run_tests(folder, binary))
     if ran.failed:
         raise PolicyRefused("\n".join(f"{each} failed" for each in ran.failed), hint=show_command(folder, binary))
@@ -77,6 +83,7 @@ def eval_(
     readings: Annotated[Path | None, typer.Option(help="JSON file with readings, in place of those in the question")] = None,
     var: Var = Path("var"),
     config: Config = None,
+    overrides: Overrides = None,
     output: Output = "table",
 ) -> None:
     """Show what each rule contributes to one question, and the terms they combine to."""
@@ -84,11 +91,12 @@ def eval_(
 
     from app.policy.trial import lines, try_question
 
-    folder, binary, shadow = _where(path, config, var, output)
+    settings = _settings(config, var, overrides)
+    folder, binary = _where(path, settings, output)
     asked = _read_object(question)
     if readings is not None:
         asked["readings"] = _read_object(readings)
-    trial = asyncio.run(try_question(folder, binary, shadow, asked))
+    trial = asyncio.run(try_question(folder, binary, settings.policy.rules, asked))
     if output == "json":
         return _print_json({"folder": str(folder), **trial})
     for line in lines(trial):
@@ -100,15 +108,18 @@ def eval_(
 def new(
     name: Annotated[str, typer.Argument(help="name of the rule: small letters, digits and _")],
     *,
-    reads: Annotated[list[str] | None, typer.Option(help="a section that it reads; may be repeated")] = None,
+    reads: Annotated[
+        list[str] | None, typer.Option(help="a section that it reads, or one field of a section such as tenant.sla_class; may be repeated")
+    ] = None,
     path: FolderOption = None,
     var: Var = Path("var"),
     config: Config = None,
+    overrides: Overrides = None,
 ) -> None:
     """Begin a rule: its folder with METADATA, a rule that compiles and a test that passes. It begins in shadow."""
     from app.policy.scaffold import write_rule
 
-    for written in write_rule(_folder(path, _settings(config, var)), name, reads or ["request"]):
+    for written in write_rule(_folder(path, _settings(config, var, overrides)), name, reads or ["request"]):
         print(written)
     print("in shadow: only recorded until `shadow: true` is removed from its METADATA")
 
@@ -120,11 +131,12 @@ def schemas(
     path: FolderOption = None,
     var: Var = Path("var"),
     config: Config = None,
+    overrides: Overrides = None,
 ) -> None:
     """Generate schemas/*.json, what rules may read, from the Python side; without --write say whether they are current."""
-    from app.policy.schema import drifted, write_schemas
+    from app.policy.schema_files import drifted, write_schemas
 
-    folder = _folder(path, _settings(config, var)) / "schemas"
+    folder = _folder(path, _settings(config, var, overrides)) / "schemas"
     if write:
         write_schemas(folder)
     old = drifted(folder)
@@ -133,25 +145,31 @@ def schemas(
     print(f"{folder} is current")
 
 
-def _settings(config: Path | None, var: Path) -> "Settings":
+def _settings(config: Path | None, var: Path, overrides: list[str] | None) -> "Settings":
     from app.settings import load_settings, settings_file
 
-    return load_settings(settings_file(config, var))
+    return load_settings(settings_file(config, var), tuple(overrides or ()))
 
 
 def _folder(path: Path | None, settings: "Settings") -> Path:
     return (path or Path(settings.policy.path)).absolute()
 
 
-def _where(path: Path | None, config: Path | None, var: Path, output: str = "table") -> tuple[Path, Path, frozenset[str]]:
-    """Policy folder, which people are told, opa program, and rules that the settings put in shadow."""
+def _where(path: Path | None, settings: "Settings", output: str = "table") -> tuple[Path, Path]:
+    """Policy folder, which people are told, and opa program."""
     from app.policy.program import find_opa
 
-    settings = _settings(config, var)
     folder = _folder(path, settings)
     if output == "table":
         print(f"folder: {folder}")
-    return folder, find_opa(settings.opa.binary), frozenset(settings.policy.shadow)
+    return folder, find_opa(settings.opa.binary)
+
+
+def _checked(compiled: "Compiled") -> dict[str, Any]:
+    """Revision, and rules by group and by mode, for programs."""
+    groups = {group.name: [rule.name for rule in group.rules] for group in compiled.groups}
+    modes = {rule.name: group.mode for group in compiled.groups for rule in group.rules}
+    return {"revision": compiled.revision, "groups": groups, "modes": modes}
 
 
 def _read_object(path: Path) -> dict[str, Any]:

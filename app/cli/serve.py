@@ -5,13 +5,15 @@ from typing import Annotated
 
 import typer
 
+from app.cli.options import Overrides
+
 
 def serve(
     *,
     config: Annotated[Path | None, typer.Option(help="settings file; without it the examples are laid down in --var and used")] = None,
     var: Annotated[Path, typer.Option(help="folder of everything that is written: data, secrets, sockets")] = Path("var"),
     port: Annotated[int | None, typer.Option(min=1, max=65535, help="port of the HTTP API, over the one in the settings")] = None,
-    overrides: Annotated[list[str] | None, typer.Option("--set", help="section.name=value, over file and environment")] = None,
+    overrides: Overrides = None,
 ) -> None:
     """Serve decisions until SIGTERM or Ctrl-C."""
     import asyncio

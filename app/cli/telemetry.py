@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from app.cli.options import Overrides
+
 app = typer.Typer(help="Poll the engines and answer snapshots.")
 
 
@@ -12,7 +14,7 @@ app = typer.Typer(help="Poll the engines and answer snapshots.")
 def telemetry(
     config: Annotated[Path, typer.Option(help="settings file with engines and models")],
     listen: Annotated[str, typer.Option(help="unix:/path or HOST:PORT")] = "127.0.0.1:8081",
-    overrides: Annotated[list[str] | None, typer.Option("--set", help="section.name=value, over file and environment")] = None,
+    overrides: Overrides = None,
 ) -> None:
     """Poll every engine of the configuration file. `telemetry.token`, where set, is what readers must send."""
     from app.clock import SystemClock

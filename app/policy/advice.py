@@ -5,50 +5,62 @@ from pathlib import Path
 from typing import Any
 
 from app.policy.bundle import Compiled, Group
-from app.policy.examples import EXAMPLES
 from app.policy.folder import Problems, Rule
+from app.policy.kinds import KINDS, Kind
 from app.policy.offline import evaluate, workspace
-from app.policy.parts import parse
-from app.policy.terms import Part, combine, would_change
-
-_MAY_LACK = ("readings", "subject", "request", "time")
-"""Sections whose fields can be absent while all is configured; what a tenant or model does not name is not asked for."""
+from app.policy.reads import Read
 
 _PATH = "{} without {}"
+
+_FEW = {"tenant": ("sla_class", "region", "zone"), "readings": ("live", "known", "frozen"), "subject": ("roles",)}
+"""Fields that have few values, however many tenants, snapshots or subjects there are."""
 
 
 async def advise(compiled: Compiled, binary: Path) -> list[str]:
     """One line per warning, naming file and remedy."""
-    return [*_memo_costs(compiled), *await _widenings(compiled, binary)]
+    return [*_memo_costs(compiled), *[each for kind in KINDS.values() for each in await _widenings(compiled, kind, binary)]]
 
 
 def _memo_costs(compiled: Compiled) -> Iterator[str]:
     for group in compiled.groups:
         for rule in group.rules:
-            if {"tenant", "readings"} <= set(rule.reads):
+            many = {read.section: ", ".join(read.names) for read in rule.reads if _has_many_values(read)}
+            if {"tenant", "readings"} <= set(many):
                 yield (
-                    f"{rule.file}: reads tenant and readings, so its answers are as many as tenants times readings; "
-                    "split it into one rule for each"
+                    f"{rule.file}: reads {many['tenant']} and {many['readings']}, so its answers are as many as tenants times readings; "
+                    f"split it into one rule for each, or read fields that tenants share, such as {_few_of('tenant')}"
                 )
-            if "subject" in rule.reads and not rule.when:
-                yield f"{rule.file}: reads subject, so each subject needs an answer of its own; set custom.when to ask it only where it matters"
+            if "subject" in many and not rule.when:
+                yield (
+                    f"{rule.file}: reads {many['subject']}, so each subject needs an answer of its own; "
+                    f"set custom.when to ask it only where it matters, or read {_few_of('subject')} alone"
+                )
 
 
-async def _widenings(compiled: Compiled, binary: Path) -> list[str]:
+def _has_many_values(read: Read) -> bool:
+    return not read.fields or not set(read.fields) <= set(_FEW.get(read.section, ()))
+
+
+def _few_of(section: str) -> str:
+    return " or ".join(f"{section}.{field}" for field in _FEW[section])
+
+
+async def _widenings(compiled: Compiled, kind: Kind, binary: Path) -> list[str]:
     """Fields whose removal from an example question widens a rule's answer, by the author's leave excepted."""
-    questions: dict[str, dict[str, Any]] = dict(EXAMPLES)
+    groups = compiled.groups_of(kind)
+    questions: dict[str, Mapping[str, Any]] = dict(kind.examples)
     removed: dict[str, tuple[str, str]] = {}
-    for name, question in EXAMPLES.items():
-        for path in _paths(question):
+    for name, question in kind.examples.items():
+        for path in _paths(question, kind):
             less = _PATH.format(name, path)
             questions[less] = _without(question, path.split("."))
             removed[less] = (name, path)
     problems = Problems()
     async with workspace(binary, compiled.modules) as work:
-        answers = await evaluate(work, compiled.modules, compiled.groups, questions, problems)
+        answers = await evaluate(work, compiled.modules, [(group, questions) for group in groups], problems)
     problems.refuse()
     found: dict[tuple[str, str], str] = {}
-    for group in compiled.groups:
+    for group in groups:
         for less, (name, path) in removed.items():
             for rule, outputs in _widened(group, answers.get(group.name, {}), name, less):
                 if path not in rule.optional:
@@ -63,19 +75,14 @@ async def _widenings(compiled: Compiled, binary: Path) -> list[str]:
 def _widened(group: Group, answers: Mapping[str, Any], name: str, less: str) -> Iterator[tuple[Rule, tuple[str, ...]]]:
     for rule in group.rules:
         if name in answers and less in answers and answers[name] != answers[less]:
-            before, after = (parse(rule.name, answers[question][rule.name]) for question in (name, less))
-            outputs = wider(before, after)
+            before, after = (group.kind.parse(rule.name, answers[question][rule.name]) for question in (name, less))
+            outputs = group.kind.wider(before, after)
             if outputs:
                 yield rule, outputs
 
 
-def wider(before: Part, after: Part) -> tuple[str, ...]:
-    """Outputs in which `after` allows more than `before`: what `before` would still tighten."""
-    return would_change(combine("", [after], frozenset()), before)
-
-
-def _paths(question: Mapping[str, Any]) -> Iterator[str]:
-    for section in _MAY_LACK:
+def _paths(question: Mapping[str, Any], kind: Kind) -> Iterator[str]:
+    for section in kind.may_lack:
         for name, value in question[section].items():
             yield f"{section}.{name}"
             if isinstance(value, dict):

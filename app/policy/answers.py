@@ -111,13 +111,13 @@ class Answers:
 
     def _remember(self, answer: Answer, model: str, now_ms: float) -> None:
         """Make `answer` the newest of `model`, where readings are all that others may differ in."""
-        if "readings" in answer.group.reads:
+        if answer.group.reading("readings"):
             newest = newest_key(answer.revision, answer.group, answer.shown, model)
             self._memo.put(newest, _Newest(answer), _NEWEST_BYTES, now_ms)
 
     def newest(self, revision: str, group: Group, question: Question) -> Answer | None:
         """The newest answer of the same model that differs in readings alone; None for groups that read none."""
-        if "readings" not in group.reads:
+        if not group.reading("readings"):
             return None
         kept = self._memo.use(newest_key(revision, group, question, model_of(question)), self._clock.monotonic_ms())
         return kept.answer if isinstance(kept, _Newest) else None

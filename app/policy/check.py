@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 
 import orjson
 
-from app.policy.bundle import ENTRY_FILE, Compiled, Group, archive, group_rules, modules_of
+from app.policy.bundle import Compiled, Group, archive, group_rules, modules_of
 from app.policy.coverage import show_command
-from app.policy.examples import EXAMPLES
 from app.policy.folder import Files, Problems, Rule, check_lib, read_files, read_rule
+from app.policy.modes import NO_MODES, Modes, check_names
 from app.policy.offline import Workspace, applies, evaluate, note, workspace
 from app.policy.probe import answers_in_tests
 from app.policy.program import Ran
@@ -46,7 +46,7 @@ class Seen:
     """Groups that compiled, by what they read and the texts they are made of."""
 
 
-async def compile_policy(folder: Path, binary: Path, shadow: frozenset[str] = frozenset(), seen: Seen | None = None) -> Compiled:
+async def compile_policy(folder: Path, binary: Path, modes: Modes = NO_MODES, seen: Seen | None = None) -> Compiled:
     """Check `folder` and build its bundle. Raises PolicyRefused with one line per problem. `seen` is brought up to date."""
     seen = seen or Seen()
     seen.files = None
@@ -54,10 +54,10 @@ async def compile_policy(folder: Path, binary: Path, shadow: frozenset[str] = fr
     async with workspace(binary, files.all(), seen.capabilities) as work:
         seen.capabilities = work.current
         rules = await _parse(work, files, seen)
-        groups = group_rules(rules, shadow)
+        groups = group_rules(rules, modes)
         revision, modules = modules_of({**files.rules, **files.lib}, groups)
-        await work.write({ENTRY_FILE: modules[ENTRY_FILE]})
         problems = Problems()
+        check_names(modes, [rule.name for rule in rules], problems)
         shapes, trees = Shapes(problems), {name: ran.json() for (name, _), ran in seen.trees.items()}
         for rule in rules:
             shapes.look_at_text(rule, trees[rule.file])
@@ -131,11 +131,11 @@ async def _check_groups(work: Workspace, groups: tuple[Group, ...], files: Files
 
 async def _check_group(work: Workspace, group: Group, files: Files, problems: Problems) -> bool:
     schema = f"{group.name}.json"
-    await work.write({schema: orjson.dumps(question_schema(group.reads)).decode()})
+    await work.write({schema: orjson.dumps(question_schema(group.kind.sections, group.reads)).decode()})
     names = [rule.file for rule in group.rules]
     ran = await work.run("check", "--strict", "--format=json", work.capabilities, f"--schema={schema}", *names, *files.lib)
     if ran.exit_code:
-        note(ran.json().get("errors", ()), problems, otherwise=names[0], removed=work.removed, reads=group.reads)
+        note(ran.json().get("errors", ()), problems, otherwise=names[0], removed=work.removed, group=group)
     return not ran.exit_code
 
 
@@ -156,10 +156,10 @@ async def _run_tests(work: Workspace, files: Files, problems: Problems, show: st
 
 
 async def _ask_examples(work: Workspace, modules: Mapping[str, str], groups: tuple[Group, ...], shapes: Shapes, problems: Problems) -> None:
-    answers = await evaluate(work, modules, groups, EXAMPLES, problems)
+    answers = await evaluate(work, modules, [(group, group.kind.examples) for group in groups], problems)
     for group in groups if answers else ():
         by_name, answered = {rule.name: rule for rule in group.rules}, answers.get(group.name, {})
-        for example, question in EXAMPLES.items():
+        for example, question in group.kind.examples.items():
             if applies(question, group) and example not in answered:
                 problems.add(group.rules[0].file, None, f"the rules {', '.join(by_name)} give no answer to example {example!r}")
             for name, outputs in answered.get(example, {}).items():

@@ -2,23 +2,25 @@
 
 rules/<name>/<name>.rego        one rule, package sluice.rules.<name>, with METADATA
 rules/<name>/<any>_test.rego    its tests, never in the bundle
+nodes/<name>/…                  the same for a rule that is asked once a node, package sluice.nodes.<name>
 lib/**/*.rego                   functions for several rules, package sluice.lib.…
 """
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from app.errors import PolicyRefused
-from app.policy.parts import OUTPUTS
-from app.policy.question import SECTIONS
+from app.policy.kinds import KINDS, REQUESTS, Kind
+from app.policy.reads import Read, parse_reads
+from app.settings import RuleMode
 from app.watching import files_under
 
-PARTS = ("rules", "lib")
+PARTS = (*KINDS, "lib")
 """Folders of a policy folder; what lies beside them is nobody's business."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
@@ -33,16 +35,18 @@ class Rule:
     title: str
     description: str
     row: str
-    reads: tuple[str, ...]
+    reads: tuple[Read, ...]
     when: tuple[str, ...]
     """Path in the question that must exist for the rule to be asked, e.g. ("model", "sensitive"); empty: always asked."""
-    shadow: bool
+    mode: RuleMode
+    """By its METADATA; modes.py has the mode that holds."""
     optional: frozenset[str]
     """Paths whose absence may widen the answer, by the author's word."""
     outputs: tuple[str, ...]
     file: str
     lines: Mapping[str, int] = field(default_factory=dict)
     """Line of the first definition of each output."""
+    kind: Kind = REQUESTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,7 @@ class Files:
     """Texts by path relative to the policy folder."""
 
     rules: Mapping[str, str]
+    """Of every kind."""
     lib: Mapping[str, str]
     tests: Mapping[str, str]
 
@@ -90,20 +95,34 @@ def read_files(folder: Path) -> Files:
         if problem:
             problems.add(str(name), None, problem)
             continue
-        kind = tests if path.name.endswith("_test.rego") else rules if name.parts[0] == "rules" else lib
-        kind[str(name)] = _text(path, str(name), problems)
-    if not rules:
-        problems.add(str(folder), None, _why_none(folder))
+        texts = tests if path.name.endswith("_test.rego") else rules if name.parts[0] in KINDS else lib
+        texts[str(name)] = _text(path, str(name), problems)
+    for kind in KINDS.values():
+        if not any(Path(name).parts[0] == kind.folder for name in rules) and (problem := _why_none(folder, kind)):
+            problems.add(str(folder), None, problem)
+    _check_names(rules, problems)
     problems.refuse()
     return Files(rules, lib, tests)
 
 
-def _why_none(folder: Path) -> str:
+def _why_none(folder: Path, kind: Kind) -> str | None:
+    """What is wrong with a folder that has no rule of this kind; None where it needs none."""
+    if (folder / kind.folder).is_dir():
+        return f"{kind.folder}/ holds no rule; an empty folder is taken for a write in progress, not for a wish"
+    if kind is not REQUESTS:
+        return None
     if not folder.is_dir():
-        return "no such folder; name the one that holds rules/"
-    if not (folder / "rules").is_dir():
-        return "holds no rules/; name the folder that does"
-    return "rules/ holds no rule; an empty folder is taken for a write in progress, not for a wish"
+        return f"no such folder; name the one that holds {kind.folder}/"
+    return f"holds no {kind.folder}/; name the folder that does"
+
+
+def _check_names(rules: Iterable[str], problems: Problems) -> None:
+    """One name is one rule, whatever its kind: settings, metrics and the log name rules by nothing else."""
+    known: dict[str, str] = {}
+    for file in rules:
+        other = known.setdefault(Path(file).stem, file)
+        if other != file:
+            problems.add(file, None, f"{other} has the same name; settings and metrics could not tell them apart")
 
 
 def _paths(folder: Path) -> list[Path]:
@@ -121,7 +140,7 @@ def _misplaced(name: Path) -> str | None:
     if name.parts[0] == "lib":
         return None
     if len(name.parts) != 3:
-        return "a rule has a folder of its own, and folders of rules do not nest: rules/<name>/<name>.rego"
+        return f"a rule has a folder of its own, and folders of rules do not nest: {KINDS[name.parts[0]].layout}"
     rule = name.parts[1]
     if not _NAME.match(rule):
         return f"{rule!r} is no rule name; use small letters, digits and _"
@@ -140,17 +159,17 @@ def _text(path: Path, name: str, problems: Problems) -> str:
 
 def read_rule(file: str, tree: Mapping[str, Any], problems: Problems) -> Rule | None:
     """The rule in `file` from its syntax tree, or None with the reasons noted in `problems`."""
-    name = Path(file).parent.name
-    _check_package(file, tree, ["sluice", "rules", name], problems, exact=True)
-    _check_references(file, tree, ["sluice", "rules", name], problems)
-    outputs = _outputs(file, tree, problems)
+    kind, name = KINDS[Path(file).parts[0]], Path(file).stem
+    _check_package(file, tree, ["sluice", kind.folder, name], problems, exact=True)
+    _check_references(file, tree, ["sluice", kind.folder, name], problems)
+    outputs = _outputs(kind, file, tree, problems)
     if not outputs:
-        problems.add(file, None, f"answers nothing; a rule defines at least one of {', '.join(OUTPUTS)}")
+        problems.add(file, None, f"answers nothing; a rule in {kind.folder}/ defines at least one of {', '.join(kind.outputs)}")
     notes = next((each for each in tree.get("annotations", ()) if each.get("scope") == "package"), None)
     if notes is None:
         problems.add(file, 1, "has no METADATA above its package; `sluice policy new` writes it")
         return None
-    return _described(name, file, notes, outputs, problems)
+    return _described(kind, file, notes, outputs, problems)
 
 
 def check_lib(file: str, tree: Mapping[str, Any], problems: Problems) -> None:
@@ -162,38 +181,47 @@ def check_lib(file: str, tree: Mapping[str, Any], problems: Problems) -> None:
             problems.add(file, _line(reference[0]), "functions in lib/ take what they need as arguments; only rules read input")
 
 
-def _described(name: str, file: str, notes: Mapping[str, Any], outputs: Mapping[str, int], problems: Problems) -> Rule:
+def _described(kind: Kind, file: str, notes: Mapping[str, Any], outputs: Mapping[str, int], problems: Problems) -> Rule:
     custom = notes.get("custom") or {}
     line = _line(notes)
     for key in ("title", "description"):
         if not notes.get(key):
             problems.add(file, line, f"METADATA lacks {key}")
-    reads = custom.get("reads")
-    if not isinstance(reads, list) or not reads or not set(map(str, reads)) <= set(SECTIONS):
-        problems.add(file, line, f"METADATA custom.reads must list sections: {', '.join(SECTIONS)}")
-        reads = []
-    shadow = custom.get("shadow", False)
-    if type(shadow) is not bool:
-        problems.add(file, line, "METADATA custom.shadow must be true or false")
+    reads: tuple[Read, ...] = ()
+    try:
+        reads = parse_reads(custom.get("reads"), kind.sections)
+    except ValueError as wrong:
+        problems.add(file, line, f"METADATA custom.reads {wrong}")
     when = tuple(str(custom.get("when", "")).split(".")) if custom.get("when") else ()
-    if when and (when[0] not in SECTIONS or len(when) < 2):
+    if when and (when[0] not in kind.sections or len(when) < 2):
         problems.add(file, line, "METADATA custom.when must be a path in the question, for example model.sensitive")
     return Rule(
-        name=name,
+        name=Path(file).stem,
         title=str(notes.get("title", "")),
         description=str(notes.get("description", "")).strip(),
         row=str(custom.get("row", "")),
-        reads=tuple(section for section in SECTIONS if section in reads),
+        reads=reads,
         when=when,
-        shadow=bool(shadow),
+        mode=_mode(file, line, custom, problems),
         optional=frozenset(map(str, custom.get("optional") or ())),
-        outputs=tuple(output for output in OUTPUTS if output in outputs),
+        outputs=tuple(output for output in kind.outputs if output in outputs),
         file=file,
         lines=outputs,
+        kind=kind,
     )
 
 
-def _outputs(file: str, tree: Mapping[str, Any], problems: Problems) -> dict[str, int]:
+def _mode(file: str, line: int | None, custom: Mapping[str, Any], problems: Problems) -> RuleMode:
+    flags = {key: custom.get(key, False) for key in ("off", "shadow")}
+    for key, flag in flags.items():
+        if type(flag) is not bool:
+            problems.add(file, line, f"METADATA custom.{key} must be true or false")
+    if flags["off"] is True and flags["shadow"] is True:
+        problems.add(file, line, "METADATA custom.off and custom.shadow are both true; leave out one of them")
+    return "off" if flags["off"] else "shadow" if flags["shadow"] else "on"
+
+
+def _outputs(kind: Kind, file: str, tree: Mapping[str, Any], problems: Problems) -> dict[str, int]:
     """Line of the first definition of each output; whatever is no set is a problem, since Rego would drop it in silence."""
     lines: dict[str, int] = {}
     for rule in tree.get("rules", ()):
@@ -201,8 +229,8 @@ def _outputs(file: str, tree: Mapping[str, Any], problems: Problems) -> dict[str
         name, line = str(head["ref"][0]["value"]), _line(rule)
         if name.startswith("test_"):
             problems.add(file, line, f"{name} is a test; move it to a file that ends in _test.rego")
-        if name not in OUTPUTS:
-            _check_spelling(file, line, head, problems)
+        if name not in kind.outputs:
+            _check_spelling(kind, file, line, head, problems)
             continue
         if "key" not in head or "value" in head or len(head["ref"]) > 1:
             problems.add(file, line, f"{name} must be a set: write `{name} contains …`")
@@ -210,10 +238,10 @@ def _outputs(file: str, tree: Mapping[str, Any], problems: Problems) -> dict[str
     return lines
 
 
-def _check_spelling(file: str, line: int | None, head: Mapping[str, Any], problems: Problems) -> None:
+def _check_spelling(kind: Kind, file: str, line: int | None, head: Mapping[str, Any], problems: Problems) -> None:
     """A set that is called almost like an output would vanish in silence."""
     name = str(head["ref"][0]["value"])
-    meant = get_close_matches(name, OUTPUTS, n=1, cutoff=0.8) if "key" in head and "value" not in head else []
+    meant = get_close_matches(name, kind.outputs, n=1, cutoff=0.8) if "key" in head and "value" not in head else []
     if meant:
         problems.add(file, line, f"{name} is no output; is {meant[0]} meant? Otherwise give the set a name less alike")
 

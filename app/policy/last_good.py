@@ -9,6 +9,8 @@ from pathlib import Path
 import structlog
 
 from app.policy.bundle import ENTRY_FILE, Compiled
+from app.policy.kinds import KINDS
+from app.policy.modes import Modes
 
 log = structlog.get_logger()
 
@@ -18,6 +20,10 @@ class LastGood:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+
+    def known(self, modes: Modes) -> Modes:
+        """Those of rules that are kept here: a name that no rule has refuses the policy folder, and must not refuse this one, too."""
+        return {name: mode for name, mode in modes.items() if any((self.folder / kind / name).is_dir() for kind in KINDS)}
 
     def save(self, compiled: Compiled) -> None:
         """Keep the rules and helpers of `compiled`."""

@@ -17,6 +17,7 @@ from app.policy.bundle import Compiled
 from app.policy.check import Seen, compile_policy
 from app.policy.folder import PARTS, read_files
 from app.policy.last_good import LastGood
+from app.policy.modes import NO_MODES, Modes
 from app.policy.policy import Policy
 from app.watching import changes
 
@@ -51,14 +52,14 @@ class Loader:
         policy: Policy,
         metrics: Metrics,
         *,
-        shadow: frozenset[str] = frozenset(),
+        modes: Modes = NO_MODES,
         last_good: LastGood | None = None,
     ) -> None:
         self._folder = folder
         self._binary = binary
         self._policy = policy
         self._metrics = metrics
-        self._shadow = shadow
+        self._modes = modes
         self._last_good = last_good
         self._offered: Compiled | None = None
         self._good: Compiled | None = None
@@ -81,7 +82,7 @@ class Loader:
         await self._reload_if_changed()
         if self._offered is None and self._last_good is not None:
             with contextlib.suppress(SluiceError):
-                self._offer(await compile_policy(self._last_good.folder, self._binary, self._shadow))
+                self._offer(await compile_policy(self._last_good.folder, self._binary, self._last_good.known(self._modes)))
 
     async def reload(self) -> Compiled:
         """Check the folder and offer its bundle. Raises PolicyRefused, or what kept it from a verdict; then nothing changes but `state`."""
@@ -154,7 +155,7 @@ class Loader:
 
     async def _reload(self) -> Compiled:
         try:
-            compiled = await compile_policy(self._folder, self._binary, self._shadow, self._seen)
+            compiled = await compile_policy(self._folder, self._binary, self._modes, self._seen)
             if compiled.revision in self._refused:
                 raise PolicyRefused(self._refused[compiled.revision])
         except SluiceError as refusal:

@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +12,9 @@ from typing import Any
 import orjson
 
 from app.errors import DependencyDown
-from app.policy.bundle import Group, exists
+from app.policy.bundle import ENTRY_FILE, Group, entry_module, exists
 from app.policy.folder import Problems
 from app.policy.program import Program, Ran
-from app.policy.question import SECTIONS
 from app.policy.schema import why_undefined
 
 _CAPABILITIES = "capabilities.json"
@@ -80,12 +79,19 @@ async def _filled(folder: Path, binary: Path, texts: Mapping[str, str], capabili
 
 
 async def evaluate(
-    work: Workspace, modules: Mapping[str, str], groups: tuple[Group, ...], questions: Mapping[str, Mapping[str, Any]], problems: Problems
+    work: Workspace, modules: Mapping[str, str], questions: Iterable[tuple[Group, Mapping[str, Mapping[str, Any]]]], problems: Problems
 ) -> dict[str, Any]:
-    """Each group's answers by question name: {group: {name: {rule: {output: [elements]}}}}; empty with `problems` noted."""
+    """Each group's answers by question name: {group: {name: {rule: {output: [elements]}}}}; empty with `problems` noted.
+
+    Groups of rules that are off answer here as others do: the entry module is made anew for the groups that are asked.
+    """
+    questions = list(questions)
+    if not questions:
+        return {}
+    await work.write({ENTRY_FILE: entry_module([group for group, _ in questions], revision="")})
     asked = {
-        group.name: {name: restrict(question, group) for name, question in questions.items() if applies(question, group)}
-        for group in groups
+        group.name: {name: restrict(question, group) for name, question in named.items() if applies(question, group)}
+        for group, named in questions
     }
     ran = await work.run(
         "eval",
@@ -106,8 +112,8 @@ async def evaluate(
 
 
 def restrict(question: Mapping[str, Any], group: Group) -> dict[str, Any]:
-    """What the group is shown of a question: the sections it declares."""
-    return {section: question[section] for section in group.reads if section in question}
+    """What the group is shown of a question: the sections and fields it declares."""
+    return {read.section: read.of(question[read.section]) for read in group.reads if read.section in question}
 
 
 def applies(question: Mapping[str, Any], group: Group) -> bool:
@@ -115,14 +121,13 @@ def applies(question: Mapping[str, Any], group: Group) -> bool:
     return exists(question, group.when)
 
 
-def note(
-    errors: Any, problems: Problems, *, otherwise: str, removed: frozenset[str] = frozenset(), reads: tuple[str, ...] = SECTIONS
-) -> None:
-    """Note OPA's own errors at their places. `removed` are builtins that it was not given, `reads` the sections that it was."""
+def note(errors: Any, problems: Problems, *, otherwise: str, removed: frozenset[str] = frozenset(), group: Group | None = None) -> None:
+    """Note OPA's own errors at their places. `removed` are builtins that it was not given, `group` tells what it was to read."""
     for error in errors:
         place = error.get("location") or {}
         message = str(error.get("message", error.get("code", "failed")))
         if message.removeprefix("undefined function ") in removed:
             message += ": rules may not look outside of the question, since the same question must give the same answer"
-        why = why_undefined(message.removeprefix(_UNDEFINED), reads) if message.startswith(_UNDEFINED) else ""
+        undefined = group is not None and message.startswith(_UNDEFINED)
+        why = why_undefined(message.removeprefix(_UNDEFINED), group.kind.sections, group.reads) if group and undefined else ""
         problems.add(place.get("file") or otherwise, place.get("row"), f"{message}. {why}" if why else message)

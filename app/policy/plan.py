@@ -4,19 +4,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.policy.bundle import Compiled, Group, exists
-from app.policy.question import Question
+from app.policy.kinds import REQUESTS
+from app.policy.question import Asked, Question
+from app.policy.reads import Read, folded
 
 Key = tuple[Any, ...]
-"""Memo key: revision and group (or plan), then the canonical bytes of each section read."""
+"""Memo key: revision and group (or plan), then the canonical bytes of what is read of each section."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The groups that one kind of question is asked of, and all sections they read."""
+    """The groups that one kind of question is asked of, and all that they read."""
 
     name: str
     groups: tuple[Group, ...]
-    reads: tuple[str, ...]
+    reads: tuple[Read, ...]
 
 
 class Plans:
@@ -25,9 +27,10 @@ class Plans:
     def __init__(self, compiled: Compiled) -> None:
         self.compiled = compiled
         self.revision = compiled.revision
-        self.shadow = tuple(group for group in compiled.groups if group.shadow)
-        self._always = tuple(group for group in compiled.groups if not group.shadow and not group.when)
-        self._conditional = tuple(group for group in compiled.groups if not group.shadow and group.when)
+        groups = compiled.groups_of(REQUESTS)
+        self.shadow = tuple(group for group in groups if group.mode == "shadow")
+        self._always = tuple(group for group in groups if group.mode == "on" and not group.when)
+        self._conditional = tuple(group for group in groups if group.mode == "on" and group.when)
         self._by_name: dict[str, Plan] = {}
         self._plain = self._plan(self._always)
 
@@ -38,15 +41,14 @@ class Plans:
 
     def _plan(self, groups: tuple[Group, ...]) -> Plan:
         names = "+".join(group.name for group in groups)
-        reads = tuple(dict.fromkeys(section for group in groups for section in group.reads))
-        return self._by_name.setdefault(names, Plan(names, groups, reads))
+        return self._by_name.setdefault(names, Plan(names, groups, folded(read for group in groups for read in group.reads)))
 
     def group(self, name: str) -> Group | None:
         """The group of this name, where this revision has it; the name says what it reads."""
         return next((group for group in self.compiled.groups if group.name == name), None)
 
 
-def holds(group: Group, question: Question) -> bool:
+def holds(group: Group, question: Asked) -> bool:
     """Whether the path of the group's `when` exists in the question."""
     return not group.when or exists(getattr(question, group.when[0]).value, group.when[1:])
 
@@ -54,20 +56,25 @@ def holds(group: Group, question: Question) -> bool:
 def terms_key(revision: str, plan: Plan, question: Question, dimensions: frozenset[str]) -> Key:
     """Key of combined terms: one a model even where no rule reads it, since each model remembers its newest answers."""
     model = question.model.value.get("id")
-    return (revision, plan.name, dimensions, model, *[getattr(question, section).key for section in plan.reads])
+    return (revision, plan.name, dimensions, model, *[question.part(read).key for read in plan.reads])
 
 
-def group_key(revision: str, group: Group, question: Question) -> Key:
+def group_key(revision: str, group: Group, question: Asked) -> Key:
     """Key of one group's answer."""
-    return (revision, group.name, *[getattr(question, section).key for section in group.reads])
+    return (revision, group.name, *[question.part(read).key for read in group.reads])
 
 
 def newest_key(revision: str, group: Group, question: Question, model: str) -> Key:
     """Key of the newest answer about `model` that differs from the wanted one in readings alone."""
-    rest = [getattr(question, section).key for section in group.reads if section != "readings"]
+    rest = [question.part(read).key for read in group.reads if read.section != "readings"]
     return (revision, group.name, "newest", model, *rest)
 
 
 def shown(group: Group, question: Question) -> Question:
     """The question with nothing in it but what the group reads."""
-    return Question(**{section: getattr(question, section) for section in group.reads})
+    return Question(**{read.section: question.part(read) for read in group.reads})
+
+
+def values_of(asked: Asked, group: Group) -> dict[str, Any]:
+    """What the group is shown of a question, as it goes to OPA."""
+    return {read.section: asked.part(read).value for read in group.reads}

@@ -17,10 +17,12 @@ from app.observability.metrics import Metrics
 from app.policy.answers import Answer, Answers, model_of
 from app.policy.batch import Batcher, Reply
 from app.policy.bundle import Compiled, Group
+from app.policy.failures import Failures
 from app.policy.memo import Entry
 from app.policy.parts import parse
-from app.policy.plan import Plan, Plans, group_key, shown
+from app.policy.plan import Plan, Plans, group_key, shown, values_of
 from app.policy.question import EMPTY, Question, Section
+from app.policy.reads import Read
 from app.policy.shadow import Judged, ShadowWatch
 from app.policy.terms import Part, Terms, combine, degrade
 from app.policy.unanswered import PolicyUnavailable, PolicyUndefined, Unanswered
@@ -30,9 +32,6 @@ MOST_WARMED = 64
 
 _CANDIDATES = 4
 """Offered bundles remembered until OPA runs one: the newest, the last good one, and some in between."""
-
-_SAY_AGAIN_MS = 10_000.0
-"""The same failure of the same rule is logged so often at most; each one is counted."""
 
 log = structlog.get_logger()
 
@@ -57,19 +56,23 @@ class Policy:
     def __init__(self, batcher: Batcher, clock: Clock, metrics: Metrics, *, memo_bytes: int, publish_wait_ms: float) -> None:
         self.generation = Generation(0)
         self._batcher = batcher
-        self._clock = clock
         self._metrics = metrics
         self._publish_wait_s = publish_wait_ms / 1000
         self._answers = Answers(memo_bytes, clock, metrics)
         self._plans: Plans | None = None
         self._candidates: dict[str, Plans] = {}
         self._shadow = ShadowWatch(batcher.beside(), clock, metrics)
-        self._said_ms: dict[tuple[str, str | None], float] = {}
+        self._failures = Failures(clock, metrics)
 
     @property
     def revision(self) -> str | None:
         """Revision of the policy in force; None before the first."""
         return self._plans.revision if self._plans else None
+
+    @property
+    def in_force(self) -> Compiled | None:
+        """The policy that `revision` names, with the groups of all kinds."""
+        return self._plans.compiled if self._plans else None
 
     async def terms(self, question: Question, *, sensitive: bool, dimensions: frozenset[str]) -> Terms:
         """What this caller may do. Waits for OPA only where the memo lacks an answer. Raises Unanswered.
@@ -78,13 +81,13 @@ class Policy:
         """
         plans = self._plans
         if plans is None:
-            raise self._counted(PolicyUnavailable("no policy is in force yet"))
+            raise self._failures.note(PolicyUnavailable("no policy is in force yet"))
         terms = self._answers.settled(plans.revision, plans.choose(question), question, dimensions)
         if terms is None:
             try:
                 terms = await self._settle(plans, question, sensitive=sensitive, dimensions=dimensions)
             except Unanswered as failure:
-                raise self._counted(failure) from None
+                raise self._failures.note(failure) from None
         return terms
 
     def watch(self, question: Question, terms: Terms, decision_id: str) -> None:
@@ -127,7 +130,7 @@ class Policy:
             await self._warm(
                 self._fetch(fresh.revision, group, answer.shown, answer.model, entry) for entry, answer, group in hot if group is not None
             )
-        self._move(compiled.revision)
+        self.move(compiled.revision)
 
     async def close(self) -> None:
         """Stop watching shadow rules."""
@@ -182,7 +185,7 @@ class Policy:
             if isinstance(reply, Unanswered):
                 return reply
             if reply.revision != revision:
-                self._move(reply.revision)
+                self.move(reply.revision)
                 return _Moved("OPA runs another revision")
             if reply.outputs is None:
                 return PolicyUndefined("no answer", ",".join(rule.name for rule in group.rules))
@@ -193,42 +196,43 @@ class Policy:
             self._answers.keep(answer, heir_of)
             return answer
 
-        values = {section: getattr(asked, section).value for section in group.reads}
-        return self._batcher.ask(group_key(revision, group, asked), group, values, receive)
+        return self._batcher.ask(group_key(revision, group, asked), group, values_of(asked, group), receive)
 
     def _heirs(self, plans: Plans, generation: Generation) -> Iterator[tuple[Entry[Any], Answer, Question]]:
         """Hot answers whose readings change with `generation`, and the question that takes their place."""
-        changed: dict[bytes, list[tuple[str, Section]]] = {}
-        for model, section in generation.readings.items():
-            old = self.generation.readings.get(model, EMPTY)
-            if old.key != section.key:
-                changed.setdefault(old.key, []).append((model, section))
+        changed: dict[Read, dict[bytes, list[tuple[str, Section]]]] = {}
         for entry, answer in self._answers.hot():
-            if answer.revision == plans.revision and "readings" in answer.group.reads:
-                for model, section in changed.get(answer.shown.readings.key, ()):
-                    if "model" not in answer.group.reads or answer.model == model:
-                        yield entry, replace(answer, model=model), replace(answer.shown, readings=section)
+            read = answer.group.reading("readings") if answer.revision == plans.revision else None
+            if read is None:
+                continue
+            if read not in changed:
+                changed[read] = _changes(read, self.generation, generation)
+            for model, section in changed[read].get(answer.shown.readings.key, ()):
+                if not answer.group.reading("model") or answer.model == model:
+                    yield entry, replace(answer, model=model), replace(answer.shown, readings=section)
 
     async def _warm(self, flights: Iterable[asyncio.Future[Any]]) -> None:
         waiting = list(flights)
         if waiting:
             await asyncio.wait(waiting, timeout=self._publish_wait_s)
 
-    def _move(self, revision: str) -> None:
-        """Put a revision in force at once, where it was offered."""
+    def move(self, revision: str) -> None:
+        """Put a revision in force at once, where it was offered: OPA answers under it."""
         plans = self._candidates.get(revision)
         if plans is not None and self.revision != revision:
             self._plans = plans
             self._metrics.policy_revision.info({"revision": revision})
             log.info("policy_in_force", revision=revision)
 
-    def _counted(self, failure: Unanswered) -> Unanswered:
-        self._metrics.policy_errors.labels(failure.code, self._metrics.rule(failure.rule or "")).inc()
-        now_ms, kind = self._clock.monotonic_ms(), (failure.code, failure.rule)
-        if now_ms - self._said_ms.get(kind, float("-inf")) >= _SAY_AGAIN_MS:
-            self._said_ms[kind] = now_ms
-            log.warning("policy_unanswered", code=failure.code, rule=failure.rule, detail=failure.message)
-        return failure
+
+def _changes(read: Read, old: Generation, new: Generation) -> dict[bytes, list[tuple[str, Section]]]:
+    """By key of what was read of a model's old readings: each model where that differs now, and what is read now."""
+    changed: dict[bytes, list[tuple[str, Section]]] = {}
+    for model, readings in new.readings.items():
+        was, section = old.readings.get(model, EMPTY).only(read), readings.only(read)
+        if was.key != section.key:
+            changed.setdefault(was.key, []).append((model, section))
+    return changed
 
 
 def _parts(outputs: Mapping[str, Mapping[str, Any]]) -> tuple[Part, ...]:

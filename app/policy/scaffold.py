@@ -1,11 +1,13 @@
 """A new rule: a folder with a rule that compiles, its METADATA, and a test that passes; in shadow, since saving it loads it."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from app.errors import BadRequest
-from app.policy.question import SECTIONS
+from app.policy.reads import names_of, parse_reads
+from app.policy.schema import SECTION_SCHEMAS, question_schema
 
 _RULE = """# METADATA
 # title: {title}
@@ -45,32 +47,55 @@ test_allow_otherwise if {{
 }}
 """
 
-_CONDITIONS = {
-    "tenant": ("tenant.sla_class", '"none"', '"other"'),
-    "model": ("model.id", '"none"', '"other"'),
-    "readings": ("readings.live", "-1", "1"),
-    "subject": ("subject.attributes.group", '"none"', '"other"'),
-    "request": ("request.priority", '"none"', '"other"'),
-    "time": ("time.weekday", '"none"', '"other"'),
+_FIELDS = {
+    "tenant": "tenant.sla_class",
+    "model": "model.id",
+    "readings": "readings.live",
+    "subject": "subject.attributes.group",
+    "request": "request.priority",
+    "time": "time.weekday",
 }
-"""For each section a field, a value that no request has, and another: the condition that a new rule starts with."""
+"""For each section the field that a new rule begins with, where it names none itself."""
+
+_VALUES = {
+    "string": ('"none"', '"other"'),
+    "number": ("-1", "1"),
+    "integer": ("-1", "1"),
+    "boolean": ("true", "false"),
+    "array": ('["none"]', '["other"]'),
+    "object": ('{"none": 1}', '{"other": 1}'),
+}
+"""By type of a field the value that a new rule refuses, and another."""
 
 
 def write_rule(folder: Path, name: str, reads: Sequence[str] = ("request",)) -> list[Path]:
     """Write rule and test of `name` into `folder`; the paths are returned. Raises BadRequest, never overwrites."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise BadRequest(f"{name!r} is no rule name", hint="Use small letters, digits and _, a letter first.", field="name")
-    unknown = sorted(set(reads) - set(SECTIONS))
-    if unknown or not reads:
-        raise BadRequest(f"{', '.join(unknown) or 'nothing'} is no section", hint=f"Sections: {', '.join(SECTIONS)}.", field="reads")
+    try:
+        declared = parse_reads(list(reads), SECTION_SCHEMAS)
+    except ValueError as wrong:
+        raise BadRequest(f"--reads {wrong}", field="reads") from None
     room = folder / "rules" / name
     if room.exists():
         raise BadRequest(f"{room} exists", hint="Choose another name, or edit the rule that is there.", field="name")
     room.mkdir(parents=True)
-    field, value, other = _CONDITIONS[reads[0]]
+    field, value, other = _condition(reads[0])
     title = name.replace("_", " ").capitalize()
-    values = {"name": name, "title": title, "reads": ", ".join(reads), "section": field, "value": value, "other": other}
+    values = {"name": name, "title": title, "reads": ", ".join(names_of(declared)), "section": field, "value": value, "other": other}
     files = {room / f"{name}.rego": _RULE, room / f"{name}_test.rego": _TEST}
     for path, text in files.items():
         path.write_text(text.format(**values), "utf-8")
     return list(files)
+
+
+def _condition(read: str) -> tuple[str, str, str]:
+    """The field that the rule looks at, the value that it refuses, and another."""
+    path = _FIELDS.get(read, read).split(".")
+    schema: Mapping[str, Any] = question_schema(SECTION_SCHEMAS)
+    for step in path:
+        schema = schema.get("properties", {}).get(step, {"type": "string"})
+    while "properties" in schema:
+        step, schema = next(iter(schema["properties"].items()))
+        path.append(step)
+    return ".".join(path), *_VALUES[schema["type"]]

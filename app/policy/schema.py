@@ -1,17 +1,15 @@
 """The question as JSON Schema: what policy authors write against. rego/schemas/ is generated from here.
 
-A group of rules is checked against the sections that it declares and no others, so a rule cannot read what its memo key
+A group of rules is checked against the sections and fields that it declares and no others, so a rule cannot read what its memo key
 leaves out. No nullables: missing is absent (in Rego `null < 0.8` is true).
 """
 
-import json
 from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Any
 
 from app.errors import BadRequest
-from app.policy.question import SECTIONS
+from app.policy.reads import Read
 
 _TEXT = {"type": "string"}
 _NUMBER = {"type": "number"}
@@ -84,14 +82,38 @@ SECTION_SCHEMAS: dict[str, dict[str, Any]] = {
     "request": _object(action=_TEXT, priority=_TEXT, purpose=_TEXT, stream=_FLAG),
     "time": _object(minute=_COUNT, hour=_COUNT, weekday=_TEXT),
 }
+"""What a request's rules may read, in the order in which group names and memo keys list it."""
+
+NODE_SECTION_SCHEMAS: dict[str, dict[str, Any]] = {
+    "node": _object(name=_TEXT, kind=_TEXT, max_num_seqs=_COUNT),
+    "model": SECTION_SCHEMAS["model"],
+    "readings": _object(
+        kv=_NUMBER,
+        kv_floor=_NUMBER,
+        waiting=_NUMBER,
+        running=_NUMBER,
+        free_tokens=_NUMBER,
+        capacity_tokens=_NUMBER,
+        iteration_ms=_NUMBER,
+        ttft_ms=_NUMBER,
+        memory=_NUMBER,
+        memory_floor=_NUMBER,
+    ),
+}
+"""What rules for nodes may read: one model on one node."""
+
+Sections = Mapping[str, Mapping[str, Any]]
+"""Schemas by section of one kind of question."""
 
 
-def question_schema(sections: Iterable[str] = SECTIONS) -> dict[str, Any]:
-    """The schema of a question that holds only `sections`."""
-    return {
-        "$schema": "http://json-schema.org/draft-07/schema#",
-        **_object(**{section: SECTION_SCHEMAS[section] for section in SECTIONS if section in set(sections)}),
-    }
+def question_schema(sections: Sections, reads: Iterable[Read] | None = None) -> dict[str, Any]:
+    """The schema of a question that holds only what is in `reads`, all of `sections` without it."""
+    shown = sections if reads is None else {read.section: _part(sections[read.section], read) for read in reads}
+    return {"$schema": "http://json-schema.org/draft-07/schema#", **_object(**shown)}
+
+
+def _part(section: Mapping[str, Any], read: Read) -> dict[str, Any]:
+    return {**section, "properties": read.of(section["properties"])}
 
 
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -104,17 +126,17 @@ _TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
-def check_question(document: Any) -> None:
-    """Refuse what /decide would never ask: unknown fields, other types, null. Raises BadRequest naming the field."""
+def check_question(document: Any, sections: Sections) -> None:
+    """Refuse what is never asked: unknown fields, other types, null. Raises BadRequest naming the field."""
     named = next((section for section in ("tenant", "model") if isinstance(document.get(section), str)), None)
     if named:
         raise BadRequest(
             f"{named} is a text: this is a request as it goes to /decide, not a question",
-            hint=f"A question holds what rules see, in the objects {', '.join(SECTIONS)}; examples/questions/batch.json is one. "
+            hint=f"A question holds what rules see, in the objects {', '.join(sections)}; examples/questions/batch.json is one. "
             "A running server makes one of a request and explains it: POST /decide?explain.",
             field=named,
         )
-    _check(document, question_schema(), "")
+    _check(document, question_schema(sections), "")
 
 
 def _check(value: Any, schema: Mapping[str, Any], path: str) -> None:
@@ -132,13 +154,17 @@ def _check(value: Any, schema: Mapping[str, Any], path: str) -> None:
         _check(inner, schema["properties"][name], inside)
 
 
-def why_undefined(reference: str, reads: Collection[str]) -> str:
-    """What an author may have meant by `input.…` that the sections in `reads` do not hold; empty where nothing is known."""
-    schema, (head, *path) = question_schema(), reference.split(".")
+def why_undefined(reference: str, sections: Sections, reads: Iterable[Read] | None) -> str:
+    """What an author may have meant by `input.…` that is not in `reads` (None: all is); empty where nothing is known."""
+    schema, (head, *path) = question_schema(sections), reference.split(".")
     if head != "input" or not path:
         return ""
-    if path[0] in SECTIONS and path[0] not in reads:
-        return f"METADATA custom.reads lacks {path[0]}."
+    if path[0] in sections and reads is not None:
+        read = next((read for read in reads if read.section == path[0]), None)
+        if read is None:
+            return f"METADATA custom.reads lacks {path[0]}."
+        if path[1] in sections[path[0]]["properties"]:
+            return f"METADATA custom.reads names only {', '.join(read.names)}; it lacks {path[0]}.{path[1]}."
     for step in path:
         if step not in schema.get("properties", {step: {}}):
             return _meant(step, schema["properties"])
@@ -149,22 +175,3 @@ def why_undefined(reference: str, reads: Collection[str]) -> str:
 def _meant(name: str, known: Collection[str]) -> str:
     near = get_close_matches(name, known, n=1)
     return f"Is {near[0]} meant?" if near else f"Known here: {', '.join(known)}."
-
-
-def schema_files() -> dict[str, str]:
-    """Name and text of each generated file: the whole question, and one file per section for METADATA to name."""
-    schemas = {"question": question_schema(), **SECTION_SCHEMAS}
-    return {f"{name}.json": json.dumps(schema, indent=2) + "\n" for name, schema in schemas.items()}
-
-
-def drifted(folder: Path) -> list[str]:
-    """Names of generated files that are absent from `folder` or differ from what Python says now."""
-    files = schema_files()
-    return [name for name, text in files.items() if not (folder / name).is_file() or (folder / name).read_text("utf-8") != text]
-
-
-def write_schemas(folder: Path) -> None:
-    """Write all generated files into `folder`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in schema_files().items():
-        (folder / name).write_text(text, "utf-8")

@@ -14,7 +14,7 @@ from app.observability.metrics import Metrics
 from app.policy.batch import Batcher, Reply
 from app.policy.bundle import Group
 from app.policy.parts import parse
-from app.policy.plan import Plans, group_key, holds, shown
+from app.policy.plan import Plans, group_key, holds, shown, values_of
 from app.policy.question import Question
 from app.policy.terms import Part, Terms, would_change
 from app.policy.unanswered import PolicyUndefined, Unanswered
@@ -121,8 +121,7 @@ class ShadowWatch:
         if key in self._answers:
             return self._answers[key]
         asked = shown(group, question)
-        values = {section: getattr(asked, section).value for section in group.reads}
-        flight = self._batcher.ask(key, group, values, _as_it_is)
+        flight = self._batcher.ask(key, group, values_of(asked, group), _as_it_is)
         await asyncio.wait([flight])
         reply = flight.result()
         if isinstance(reply, Unanswered):

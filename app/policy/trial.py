@@ -7,14 +7,18 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from app.policy.bundle import Compiled
 from app.policy.check import compile_policy
 from app.policy.folder import Problems
+from app.policy.kinds import REQUESTS
+from app.policy.modes import Modes
 from app.policy.offline import evaluate, workspace
 from app.policy.parts import parse
 from app.policy.question import SECTIONS
 from app.policy.schema import check_question
 from app.policy.terms import DIMENSIONS, combine
 from app.policy.unanswered import PolicyUndefined
+from app.settings import RuleMode
 
 _NAME = "question"
 _WORD = re.compile(r"[\w.-]+")
@@ -22,24 +26,36 @@ _OUTPUTS = {"denies": "deny", "waived": "waived", "limits": "limit", "obligation
 """Combined elements, and the name of the output that they come from."""
 
 
-async def try_question(folder: Path, binary: Path, shadow: frozenset[str], question: Mapping[str, Any]) -> dict[str, Any]:
-    """{revision, rules: {rule: outputs}, shadow: [rule], terms}. Raises PolicyRefused, Unanswered, BadRequest."""
-    check_question(question)
+async def try_question(folder: Path, binary: Path, modes: Modes, question: Mapping[str, Any]) -> dict[str, Any]:
+    """{revision, rules: {rule: outputs}, shadow: [rule], off: [rule], terms}. Raises PolicyRefused, Unanswered, BadRequest."""
+    check_question(question, REQUESTS.sections)
     whole = {section: question.get(section, {}) for section in SECTIONS}
-    compiled = await compile_policy(folder, binary, shadow)
+    compiled = await compile_policy(folder, binary, modes)
+    asked = [group for group in compiled.groups_of(REQUESTS) if group.mode != "off"]
     problems = Problems()
     async with workspace(binary, compiled.modules) as work:
-        answers = await evaluate(work, compiled.modules, compiled.groups, {_NAME: whole}, problems)
+        answers = await evaluate(work, compiled.modules, [(group, {_NAME: whole}) for group in asked], problems)
     problems.refuse()
     rules: dict[str, Any] = {}
     parts = []
-    for group in compiled.groups:
+    for group in asked:
         for rule, outputs in answers.get(group.name, {}).get(_NAME, {}).items():
             rules[rule] = outputs
-            if not group.shadow:
+            if group.mode == "on":
                 parts.append(parse(rule, outputs))
-    in_shadow = [rule.name for group in compiled.groups if group.shadow for rule in group.rules]
-    return {"revision": compiled.revision, "rules": rules, "shadow": in_shadow, "terms": _terms(compiled.revision, parts, whole["tenant"])}
+    terms = _terms(compiled.revision, parts, whole["tenant"])
+    return {
+        "revision": compiled.revision,
+        "rules": rules,
+        "shadow": _names(compiled, "shadow"),
+        "off": _names(compiled, "off"),
+        "terms": terms,
+    }
+
+
+def _names(compiled: Compiled, mode: RuleMode) -> list[str]:
+    """Rules that are in this mode."""
+    return [rule.name for group in compiled.groups if group.mode == mode for rule in group.rules]
 
 
 def _terms(revision: str, parts: list[Any], tenant: Mapping[str, Any]) -> dict[str, Any]:
@@ -55,6 +71,7 @@ def lines(trial: Mapping[str, Any]) -> Iterator[str]:
     for rule, outputs in trial["rules"].items():
         yield f"{rule}{' (shadow)' if rule in trial['shadow'] else ''}"
         yield from [_line(output, element) for output, elements in outputs.items() for element in elements] or ["  nothing"]
+    yield from (f"{rule} (off)" for rule in trial["off"])
     yield "terms"
     terms = trial["terms"]
     if "unanswered" in terms:

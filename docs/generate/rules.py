@@ -10,6 +10,7 @@ from app.policy.bundle import Compiled
 from app.policy.check import compile_policy
 from app.policy.folder import Rule
 from app.policy.program import find_opa
+from app.policy.reads import names_of
 from app.settings import RULES
 from docs.generate.markdown import code, page, table
 
@@ -75,7 +76,7 @@ def _denials(rule: Rule, text: str) -> Iterator[Denial]:
 
 def _rule(rule: Rule, text: str) -> str:
     facts = [
-        ("reads", ", ".join(map(code, rule.reads))),
+        ("reads", ", ".join(map(code, names_of(rule.reads)))),
         ("answers", ", ".join(map(code, rule.outputs))),
         ("asked", f"when {code('.'.join(rule.when))} exists" if rule.when else "always"),
         ("may be absent", ", ".join(map(code, sorted(rule.optional))) or "nothing"),

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from app.policy.check import compile_policy
 from app.policy.coverage import run_tests
+from app.policy.modes import NO_MODES
+from app.policy.reads import names_of
 from app.policy.trial import lines, try_question
 from app.settings import RULES
 
@@ -34,13 +36,13 @@ async def test_the_rule_of_the_guide_passes_its_checks(opa_binary, tmp_path):
     tested = await run_tests(folder, opa_binary)
 
     (group,) = [group for group in compiled.groups if "batch_later" in {rule.name for rule in group.rules}]
-    assert (group.reads, group.shadow) == (("readings", "request"), True)
+    assert (names_of(group.reads), group.mode) == (("readings", "request"), "shadow")
     assert (tested.failed, [line for line in tested.uncovered if "batch_later" in line]) == ((), [])
 
 
 async def test_the_question_of_the_guide_is_answered_as_it_says(opa_binary, tmp_path):
     """Batch work at 65 % of the cache: the guide's rule, in shadow, would shed half, and nothing is shed."""
-    trial = await try_question(with_the_rule_of_the_guide(tmp_path), opa_binary, frozenset(), json.loads(QUESTION.read_text("utf-8")))
+    trial = await try_question(with_the_rule_of_the_guide(tmp_path), opa_binary, NO_MODES, json.loads(QUESTION.read_text("utf-8")))
 
     assert [line for line in lines(trial) if line in GUIDE.read_text("utf-8").splitlines()] == ["batch_later (shadow)", "  shed: 0.5"]
     assert trial["terms"]["shed"] == 0

@@ -13,6 +13,7 @@ from app.policy.bundle import Compiled, archive
 from app.policy.check import Seen, compile_policy
 from app.policy.examples import QUIET
 from app.policy.last_good import LastGood
+from app.policy.modes import Modes
 from tests.fixtures.policy import Running, question, running_policy, write_rule
 from tests.fixtures.waiting import until
 
@@ -73,8 +74,8 @@ async def test_what_opa_refuses_keeps_the_last_good_one_and_is_not_offered_again
     async with running_policy(rego_folder, opa_binary, sockets) as running:
         r1 = running.policy.revision
 
-        async def spoiled(folder: Path, binary: Path, shadow: frozenset[str], seen: Seen) -> Compiled:
-            return spoil(await compile_policy(folder, binary, shadow, seen))
+        async def spoiled(folder: Path, binary: Path, modes: Modes, seen: Seen) -> Compiled:
+            return spoil(await compile_policy(folder, binary, modes, seen))
 
         monkeypatch.setattr(loading, "compile_policy", spoiled)
         await running.loader.reload()

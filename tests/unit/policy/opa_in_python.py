@@ -9,15 +9,19 @@ from app.observability.metrics import Metrics
 from app.policy.batch import Batcher
 from app.policy.bundle import Compiled, group_rules
 from app.policy.folder import Rule
+from app.policy.modes import NO_MODES
 from app.policy.opa import CallFailed, Failed
 from app.policy.policy import Policy
+from app.policy.reads import Read, folded
+from app.settings import RuleMode
 
 RuleFunction = Callable[[Mapping[str, Any]], dict[str, list[Any]] | CallFailed | None]
 
 
-def rule(name: str, reads: tuple[str, ...], *, when: tuple[str, ...] = (), shadow: bool = False) -> Rule:
-    """A rule as METADATA would describe it."""
-    return Rule(name, name, name, "", reads, when, shadow, frozenset(), ("deny", "limit"), f"rules/{name}/{name}.rego")
+def rule(name: str, reads: tuple[str, ...], *, when: tuple[str, ...] = (), mode: RuleMode = "on") -> Rule:
+    """A rule as METADATA would describe it; `reads` are names as they stand there."""
+    read = folded(Read(section, tuple(field)) for section, *field in (each.split(".") for each in reads))
+    return Rule(name, name, name, "", read, when, mode, frozenset(), ("deny", "limit"), f"rules/{name}/{name}.rego")
 
 
 class OpaInPython:
@@ -26,7 +30,7 @@ class OpaInPython:
     def __init__(self, functions: Mapping[str, RuleFunction], rules: list[Rule], revision: str = "r1") -> None:
         self.functions = dict(functions)
         self.revision = revision
-        self.groups = group_rules(rules, frozenset())
+        self.groups = group_rules(rules, NO_MODES)
         self.calls: list[list[tuple[str, dict[str, Any]]]] = []
         self.down: CallFailed | None = None
         self.healthy = True

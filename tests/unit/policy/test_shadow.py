@@ -24,7 +24,7 @@ def limits_by(shown: dict[str, Any]) -> dict[str, list[Any]]:
 async def shadowed(answer: Any) -> tuple[Policy, Metrics, Terms]:
     """A policy with a shadow rule that answers `answer`, and the terms of one question, after the watch has looked."""
     opa = OpaInPython(
-        {"quota": limits_by, "watched": lambda shown: answer}, [rule("quota", ("tenant",)), rule("watched", ("tenant",), shadow=True)]
+        {"quota": limits_by, "watched": lambda shown: answer}, [rule("quota", ("tenant",)), rule("watched", ("tenant",), mode="shadow")]
     )
     policy, metrics = await policy_on(opa, ManualClock())
     terms = await policy.terms(ASKED, sensitive=False, dimensions=frozenset())
