@@ -1,6 +1,8 @@
 """Which groups of rules a question is asked of, and the memo keys that stand for it."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from app.policy.bundle import Compiled, Group, exists
@@ -18,7 +20,10 @@ class Plan:
 
     name: str
     groups: tuple[Group, ...]
-    reads: tuple[Read, ...]
+    sections: Callable[[Question], tuple[bytes, ...]]
+    """Keys of the model and of all sections that are read as a whole, in one call: every decision makes it."""
+    parts: tuple[Read, ...]
+    """What is read of other sections."""
 
 
 class Plans:
@@ -41,7 +46,13 @@ class Plans:
 
     def _plan(self, groups: tuple[Group, ...]) -> Plan:
         names = "+".join(group.name for group in groups)
-        return self._by_name.setdefault(names, Plan(names, groups, folded(read for group in groups for read in group.reads)))
+        if names not in self._by_name:
+            reads = folded(read for group in groups for read in group.reads)
+            whole = [read.section for read in reads if not read.fields]
+            self._by_name[names] = Plan(
+                names, groups, _keys_of(tuple(dict.fromkeys(("model", *whole)))), tuple(read for read in reads if read.fields)
+            )
+        return self._by_name[names]
 
     def group(self, name: str) -> Group | None:
         """The group of this name, where this revision has it; the name says what it reads."""
@@ -53,10 +64,16 @@ def holds(group: Group, question: Asked) -> bool:
     return not group.when or exists(getattr(question, group.when[0]).value, group.when[1:])
 
 
+def _keys_of(sections: Sequence[str]) -> Callable[[Question], tuple[bytes, ...]]:
+    if len(sections) == 1:
+        return lambda question: (getattr(question, sections[0]).key,)  # of one name attrgetter makes no tuple
+    return attrgetter(*(f"{section}.key" for section in sections))
+
+
 def terms_key(revision: str, plan: Plan, question: Question, dimensions: frozenset[str]) -> Key:
     """Key of combined terms: one a model even where no rule reads it, since each model remembers its newest answers."""
-    model = question.model.value.get("id")
-    return (revision, plan.name, dimensions, model, *[question.part(read).key for read in plan.reads])
+    key = (revision, plan.name, dimensions, *plan.sections(question))
+    return (*key, *[question.part(read).key for read in plan.parts]) if plan.parts else key
 
 
 def group_key(revision: str, group: Group, question: Asked) -> Key:
