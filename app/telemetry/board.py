@@ -40,8 +40,8 @@ class Board:
         """Take what a scrape said; `taken_ms` None: nothing new was read, so the age goes on growing."""
         if taken_ms is not None:
             self._taken_ms[node.name] = taken_ms
-        if self._nodes.get(node.name) != node:
-            self._nodes[node.name] = node
+        before, self._nodes[node.name] = self._nodes.get(node.name), node  # kept even where equal: durations in it have grown
+        if before != node:
             self._publish_soon()
 
     def put_gpus(self, gpus: Iterable[Gpu], taken_ms: Mapping[str, float]) -> None:

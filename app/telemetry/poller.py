@@ -7,7 +7,6 @@ the problem; no other engine waits for it. Whoever reads the snapshot drops what
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 import aiohttp
 import structlog
@@ -16,27 +15,29 @@ from app.catalog.models import ModelSpec
 from app.clock import Clock
 from app.observability.metrics import Metrics
 from app.settings import EngineSettings
+from app.telemetry import llamacpp, sglang, tgi, triton, trtllm, vllm
 from app.telemetry.board import Board
 from app.telemetry.exposition import PageBroken
+from app.telemetry.history import History
+from app.telemetry.names import Names
+from app.telemetry.pages import Pages
 from app.telemetry.scrape import ScrapeFailed, fetch
 from app.telemetry.snapshot import Node, Reading
 from app.telemetry.trouble import Trouble
 from app.telemetry.view import SIGNAL_FIELDS, missing_signal
-from app.telemetry.vllm import VllmPages
 
 log = structlog.get_logger()
 
 
-class Pages(Protocol):
-    """Reads the pages of one engine, in order."""
-
-    def read(self, body: bytes, content_type: str) -> Mapping[str, Reading]:
-        """Readings by model id. Raises PageBroken."""
-        ...
-
-
-READERS: Mapping[str, type[Pages]] = {"vllm": VllmPages}
-"""Whose page needs which reader, by EngineSettings.kind."""
+NAMES: Mapping[str, Names] = {
+    "vllm": vllm.NAMES,
+    "sglang": sglang.NAMES,
+    "llamacpp": llamacpp.NAMES,
+    "tgi": tgi.NAMES,
+    "triton": triton.NAMES,
+    "trtllm": trtllm.NAMES,
+}
+"""Whose page is read by which table, by EngineSettings.kind."""
 
 
 def by_configured_name(models: Sequence[str], told: Mapping[str, Reading]) -> Mapping[str, Reading]:
@@ -53,7 +54,14 @@ def by_configured_name(models: Sequence[str], told: Mapping[str, Reading]) -> Ma
 
 def _node(engine: EngineSettings) -> Node:
     """The node of which nothing is known yet but what the settings say."""
-    return Node(engine.name, tuple(engine.models), gpus=tuple(engine.gpus), max_num_seqs=engine.max_num_seqs, control_url=engine.control_url, kind=engine.kind)
+    return Node(
+        engine.name,
+        tuple(engine.models),
+        gpus=tuple(engine.gpus),
+        max_num_seqs=engine.max_num_seqs,
+        control_url=engine.control_url,
+        kind=engine.kind,
+    )
 
 
 class Poller:
@@ -95,19 +103,20 @@ class Poller:
 
     async def _poll(self, engine: EngineSettings) -> None:
         """Scrape for ever, one scrape in flight, the next one `poll_ms` after the start of the last or when that is over."""
-        pages = READERS[engine.kind]()
+        pages, history = Pages(NAMES[engine.kind]), History()
         while True:
             started_ms = self._clock.monotonic_ms()
-            await self._scrape(engine, pages)
+            await self._scrape(engine, pages, history)
             took_ms = self._clock.monotonic_ms() - started_ms
             self._metrics.scrape_seconds.observe(took_ms / 1000)
             await asyncio.sleep(max(0.0, engine.poll_ms - took_ms) / 1000)
 
-    async def _scrape(self, engine: EngineSettings, pages: Pages) -> None:
+    async def _scrape(self, engine: EngineSettings, pages: Pages, history: History) -> None:
         started_ms = self._clock.monotonic_ms()
         try:
             raw = await fetch(self._session, engine.url.rstrip("/") + "/metrics", self._timeout_ms)
-            readings = by_configured_name(engine.models, pages.read(raw.body, raw.content_type))
+            told = history.push(pages.read(raw.body, raw.content_type), started_ms)
+            readings = by_configured_name(engine.models, told)
         except ScrapeFailed as error:
             self._bad(engine, error.problem, str(error))
         except PageBroken as error:
@@ -148,8 +157,8 @@ class Poller:
                 gauge.remove(node, label)
             else:
                 gauge.labels(node, label).set(value)
-        for signal, name in SIGNAL_FIELDS.items():
-            if getattr(reading, name) is None:
+        for signal in self._specs[model].signals if model in self._specs else ():
+            if getattr(reading, SIGNAL_FIELDS[signal]) is None:
                 self._metrics.readings_unknown.labels(node, signal).inc()
 
     def _forget_metrics(self, engine: EngineSettings) -> None:

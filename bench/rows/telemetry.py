@@ -5,7 +5,9 @@ from statistics import median
 
 import yaml
 
-from app.telemetry.vllm import VllmPages
+from app.telemetry.history import History
+from app.telemetry.pages import Pages
+from app.telemetry.vllm import NAMES
 from bench.page import engine_page
 from bench.processes import cpu_s
 from bench.questions import MODELS, MODELS_FILE
@@ -51,13 +53,13 @@ def _scrapes(port: int) -> tuple[float, float]:
 
 
 def _reading() -> Finding:
-    page, pages = engine_page(MODELS[0]), VllmPages()
-    pages.read(page.at(0), TEXT)
+    page, pages, history = engine_page(MODELS[0]), Pages(NAMES), History()
+    history.push(pages.read(page.at(0), TEXT), now_ms=0.0)
     times_us = []
     for step in range(1, PAGES):
         body = page.at(step)
         start = time.perf_counter()
-        pages.read(body, TEXT)
+        history.push(pages.read(body, TEXT), now_ms=step * POLL_MS)
         times_us.append((time.perf_counter() - start) * 1e6)
     return Finding(
         "telemetry", "one page, warm", median(times_us), "µs", budget=PAGE_US, note=f"{len(body)} bytes, {page.moving} lines new"

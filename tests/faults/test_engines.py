@@ -154,11 +154,10 @@ async def test_a_page_of_other_models_is_missing_its_signals(tmp_path):
 async def test_a_page_that_breaks_its_reader_is_asked_for_again(tmp_path, monkeypatch):
     """Whatever a page provokes in its reader, the engine is a parse problem and goes on being polled."""
 
-    class Broken:
-        def read(self, body, content_type):
-            raise ZeroDivisionError
+    def broken(pages, body, content_type):
+        raise ZeroDivisionError
 
-    monkeypatch.setattr("app.telemetry.poller.READERS", {"vllm": Broken})
+    monkeypatch.setattr("app.telemetry.pages.Pages.read", broken)
     async with raw_engine(http(PAGE)) as url, telemetry(tmp_path, {"a": url}) as running:
         await running.node("a", problem="parse")
         await eventually(lambda: running.count("sluice_scrapes_total", node="a", result="parse") >= 3)

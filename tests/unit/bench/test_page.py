@@ -1,6 +1,8 @@
 """The page that engines of the benchmark serve."""
 
-from app.telemetry.vllm import VllmPages
+from app.telemetry.history import History
+from app.telemetry.pages import Pages
+from app.telemetry.vllm import NAMES
 from bench.page import PAGE_BYTES, Page, made_page
 
 
@@ -20,8 +22,8 @@ def test_every_step_changes_the_moving_lines_alone() -> None:
 
 def test_page_tells_every_signal() -> None:
     """The product's reader finds each reading on it, new at every step and below the watermarks."""
-    page, pages = Page(made_page("m")), VllmPages()
-    first, second = (pages.read(page.at(step), "text/plain")["m"] for step in (1, 2))
+    page, pages, history = Page(made_page("m")), Pages(NAMES), History()
+    first, second = (history.push(pages.read(page.at(step), "text/plain"), step * 100.0)["m"] for step in (1, 2))
 
     assert first.kv_ratio == 0.3007
     assert second.kv_ratio == 0.3014

@@ -6,7 +6,6 @@ import contextlib
 import pytest
 
 from app.clock import ManualClock
-from app.simulator.control import Control
 from app.simulator.engine import Engine, EngineConfig, EngineRestarted
 from app.simulator.faults import Fault, Load
 from app.telemetry.pages import Pages
@@ -130,7 +129,7 @@ async def test_restart_loses_requests_and_counters():
 async def test_a_restart_forgets_the_size_of_the_batch():
     """A size that was set lives in the process: a restarted engine has the configured one again."""
     one = engine(max_num_seqs=8)
-    one.set_control(Control(2))
+    one.set_max_num_seqs(2)
     assert "\nsluice_engine_max_num_seqs 2\n" in one.render().decode()
 
     one.set_fault(Fault("restart"))

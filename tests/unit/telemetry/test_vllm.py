@@ -1,120 +1,68 @@
-"""vLLM's page as readings: names new and old, ranks, impossible values, free tokens, step time."""
+"""vLLM's page: its names of now and before, and pages of real engines."""
 
 import json
 
 import pytest
 
 from app.telemetry.exposition import PageBroken
+from app.telemetry.pages import Pages
 from app.telemetry.snapshot import Reading
-from app.telemetry.vllm import VllmPages
-from tests.unit.telemetry.pages import OPENMETRICS, TEXT, page
+from app.telemetry.vllm import NAMES
+from tests.unit.telemetry.pages import OPENMETRICS, TEXT, of_page, over_time, page
 from tests.unit.telemetry.samples import FOLDER, needs_samples
-
-
-def read(text, model="m"):
-    body = text if isinstance(text, bytes) else text.encode()
-    return VllmPages().read(body, TEXT).get(model)
 
 
 def test_the_signals_of_a_page():
     """KV, waiting and running are what the page says; what it does not say is unknown."""
-    assert read(page()) == Reading(kv_ratio=0.5, waiting=4, running=2)
+    assert of_page(NAMES, page()) == {"m": Reading(kv_ratio=0.5, waiting=4, running=2)}
 
 
-def test_the_old_kv_name_counts_where_the_new_one_is_absent():
-    """Before the rename KV had another name, and is read all the same."""
-    assert read('vllm:gpu_cache_usage_perc{model_name="m"} 0.62\n').kv_ratio == 0.62
+def test_the_kv_gauge_before_its_renaming():
+    """An engine of before the renaming is read all the same; where both names stand, the new one counts."""
+    old = b'vllm:gpu_cache_usage_perc{model_name="m"} 0.62\n'
+    assert of_page(NAMES, old)["m"].kv_ratio == 0.62
+    assert of_page(NAMES, old + page(kv=0.93))["m"].kv_ratio == 0.93
 
 
-def test_the_new_kv_name_wins():
-    """On a page with both names the new one counts, even where it is impossible: the old may be a leftover."""
-    old = 'vllm:gpu_cache_usage_perc{engine="0",model_name="m"} 0.1\n'
-    assert read(old + 'vllm:kv_cache_usage_perc{engine="0",model_name="m"} 0.93\n').kv_ratio == 0.93
-    assert read(old + 'vllm:kv_cache_usage_perc{engine="0",model_name="m"} NaN\n').kv_ratio is None
-
-
-@pytest.mark.parametrize("value", ["NaN", "+Inf", "-Inf", "-0.01", "87.5", "1.0001"])
-def test_impossible_kv_is_unknown(value):
-    """A KV usage outside 0..1 is unknown, never 0 and never taken for a percentage."""
-    assert read(page(kv=value)) == Reading(kv_ratio=None, waiting=4, running=2)
-
-
-@pytest.mark.parametrize("value", ["NaN", "+Inf", "-1", "2.5", "1e300", "9007199254740993e3"])
-def test_impossible_counts_are_unknown(value):
-    """A count that is no whole number from 0 that a page can hold exactly is unknown."""
-    assert read(page(waiting=value)) == Reading(kv_ratio=0.5, waiting=None, running=2)
-
-
-def test_engine_ranks():
-    """Over data-parallel ranks KV is the largest and counts add up; tensor and pipeline slices count once."""
-    text = "".join(
-        f'vllm:{name}{{engine="{engine}",model_name="m",tp_rank="{slice_}"}} {value}\n'
-        for name, engine, slice_, value in [
-            ("kv_cache_usage_perc", 0, 0, 0.2),
-            ("kv_cache_usage_perc", 0, 1, 0.3),
-            ("kv_cache_usage_perc", 1, 0, 0.25),
-            ("num_requests_waiting", 0, 0, 7),
-            ("num_requests_waiting", 0, 1, 7),
-            ("num_requests_waiting", 1, 0, 2),
-        ]
-    )
-    assert read(text) == Reading(kv_ratio=0.3, waiting=9)
-
-
-def test_one_unknown_rank_makes_the_reading_unknown():
-    """A rank whose value is impossible may be the fullest, so the whole reading is unknown."""
-    text = 'vllm:kv_cache_usage_perc{engine="0",model_name="m"} 0.2\nvllm:kv_cache_usage_perc{engine="1",model_name="m"} NaN\n'
-    assert read(text).kv_ratio is None
-
-
-def test_models_are_kept_apart():
-    """Two models on one page have readings of their own; a series without a model belongs to none."""
-    readings = VllmPages().read(page(kv=0.1) + page(kv=0.9, model="n") + b"vllm:kv_cache_usage_perc 0.5\n", TEXT)
-    assert {model: reading.kv_ratio for model, reading in readings.items()} == {"m": 0.1, "n": 0.9}
-
-
-def test_an_empty_page_tells_nothing():
-    """A page without a known series has no readings, not readings of 0."""
-    assert VllmPages().read(b"", TEXT) == {}
+def test_reasons_of_waiting_are_not_more_waiting():
+    """The gauges that split the queue by reason are another name, and add nothing to it."""
+    reasons = b'vllm:num_requests_waiting_by_reason{engine="0",model_name="m",reason="capacity"} 50\n'
+    assert of_page(NAMES, page() + reasons)["m"].waiting == 4
 
 
 @pytest.mark.parametrize(
-    ("shapes", "free"),
+    ("labels", "tokens"),
     [
-        # 100 blocks of 16: half of 1600 on rank 0, a quarter free of 1600 on rank 1
-        ('{block_size="16",num_gpu_blocks="100"}', 800 + 400),
-        ('{block_size="16",num_gpu_blocks="100",engine="0"}|{block_size="16",num_gpu_blocks="200",engine="1"}', 800 + 800),
-        ('{block_size="16",num_gpu_blocks="100",engine="0"}', None),
-        ('{block_size="16",num_gpu_blocks="None"}', None),
-        ('{block_size="16"}', None),
+        ('block_size="16",num_gpu_blocks="100"', 1600),
+        # Where blocks differ in size, their number times one of the sizes is not what fits.
+        ('block_size="16",num_gpu_blocks="100",kv_cache_size_tokens="2400"', 2400),
+        ('block_size="16",num_gpu_blocks="100",kv_cache_size_tokens="None"', None),
+        ('block_size="16",num_gpu_blocks="None"', None),
+        ('block_size="16"', None),
     ],
 )
-def test_free_tokens(shapes, free):
-    """Blocks times their size times what is free, over the ranks; unknown where a rank's shape is."""
-    text = 'vllm:kv_cache_usage_perc{engine="0",model_name="m"} 0.5\nvllm:kv_cache_usage_perc{engine="1",model_name="m"} 0.75\n'
-    text += "".join(f"vllm:cache_config_info{shape} 1.0\n" for shape in shapes.split("|"))
-    assert read(text).free_tokens == free
+def test_the_size_of_the_cache(labels, tokens):
+    """The engine's own count of tokens comes first, then blocks times their size."""
+    told = of_page(NAMES, page() + f'vllm:cache_config_info{{engine="0",{labels}}} 1.0\n'.encode())["m"]
+    assert (told.capacity_tokens, told.free_tokens) == (tokens, tokens and tokens // 2)
 
 
-def steps(sum_s, count, name="inter_token_latency_seconds"):
-    return f'vllm:{name}_sum{{model_name="m"}} {sum_s}\nvllm:{name}_count{{model_name="m"}} {count}\n'.encode()
+def steps(sum_s, count, name):
+    return f'vllm:{name}_sum{{model_name="m"}} {sum_s}\nvllm:{name}_count{{model_name="m"}} {count}\n'
 
 
-@pytest.mark.parametrize("name", ["inter_token_latency_seconds", "time_per_output_token_seconds"])
-def test_step_time_between_two_pages(name):
-    """25 s over 100 steps since the last page are 250 ms a step, under the new name and the old."""
-    pages = VllmPages()
-    assert pages.read(steps(5, 10, name), TEXT)["m"].iteration_ms is None
-    assert pages.read(steps(30, 110, name), TEXT)["m"].iteration_ms == 250.0
-
-
-def test_step_time_is_unknown_without_steps_and_once_after_a_restart():
-    """No step between two pages, or counters that began anew, give no step time; the page after does."""
-    pages = VllmPages()
-    pages.read(steps(5, 10), TEXT)
-    assert pages.read(steps(5, 10), TEXT)["m"].iteration_ms is None
-    assert pages.read(steps(1, 2), TEXT)["m"].iteration_ms is None
-    assert pages.read(steps(1.5, 12), TEXT)["m"].iteration_ms == 50.0
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [
+        ("inter_token_latency_seconds", "iteration_ms"),
+        ("time_per_output_token_seconds", "iteration_ms"),
+        ("time_to_first_token_seconds", "ttft_ms"),
+    ],
+)
+def test_means_between_two_pages(name, field):
+    """25 s over 100 since the last page are 250 ms each: not 0.25, not 250 000."""
+    first, second = over_time(NAMES, steps(5, 10, name), steps(30, 110, name))
+    assert (getattr(first["m"], field), getattr(second["m"], field)) == (None, 250.0)
 
 
 @needs_samples
@@ -123,42 +71,52 @@ def test_the_recorded_pages():
     expected = json.loads((FOLDER / "telemetry/expected.json").read_text())["expected"]
     wrong = {}
     for name, want in expected.items():
-        body = (FOLDER / "telemetry" / name).read_bytes()
-        try:
-            readings = VllmPages().read(body, OPENMETRICS if b"# EOF" in body else TEXT)
-        except PageBroken:
-            readings = None
-        told = next(iter((readings or {}).items()), (None, Reading()))
-        got = {
-            "kv": told[1].kv_ratio,
-            "waiting": told[1].waiting,
-            "running": told[1].running,
-            "model": told[0],
-            "parse_error": readings is None,
-        }
+        got = recorded((FOLDER / "telemetry" / name).read_bytes())
         if any(got[key] != value for key, value in want.items() if key in got):
             wrong[name] = (got, want)
 
     assert wrong == {}
 
 
+def recorded(body):
+    try:
+        pages = Pages(NAMES).read(body, OPENMETRICS if b"# EOF" in body else TEXT)
+    except PageBroken:
+        return {"parse_error": True, "kv": None, "waiting": None}
+    model, told = next(iter(pages.items()), (None, None))
+    reading = told.reading if told else Reading()
+    got = {"parse_error": False, "model": model, "kv": reading.kv_ratio, "waiting": reading.waiting, "running": reading.running}
+    if told and told.ttft:
+        (total,) = told.ttft.totals.values()
+        got["ttft_mean_ms"] = total.sum / total.count * told.ttft.mean.unit_ms
+    return got
+
+
 @needs_samples
 def test_a_real_busy_page():
     """The page of a real engine under load: 8 running, 4 waiting, 16384 blocks of 128 almost all free."""
-    pages = VllmPages()
-    idle, busy = ((FOLDER / f"vllm_real/m_{state}.prom").read_bytes() for state in ("idle", "busy"))
-    assert pages.read(idle, TEXT)["tiny"] == Reading(kv_ratio=0.0, waiting=0, running=0, free_tokens=2_097_152)
+    idle, busy = ((FOLDER / f"vllm_real/m_{state}.prom").read_text() for state in ("idle", "busy"))
+    before, now = (told["tiny"] for told in over_time(NAMES, idle, busy))
+    assert before == Reading(kv_ratio=0.0, waiting=0, running=0, capacity_tokens=2_097_152, free_tokens=2_097_152)
 
-    told = pages.read(busy, TEXT)["tiny"]
     # 2_097_152 * (1 - 0.0004883110541414881) = 2_096_127.93; 8.567383557 s / 902 steps = 9.498 ms
-    assert (told.waiting, told.running, told.free_tokens) == (4, 8, 2_096_127)
-    assert told.kv_ratio == pytest.approx(0.000488, abs=1e-6)
-    assert told.iteration_ms == pytest.approx(9.498, abs=1e-3)
+    assert (now.waiting, now.running, now.free_tokens) == (4, 8, 2_096_127)
+    assert now.kv_ratio == pytest.approx(0.000488, abs=1e-6)
+    assert now.iteration_ms == pytest.approx(9.498, abs=1e-3)
 
 
 @needs_samples
 def test_a_real_page_of_two_ranks():
     """Two ranks of one model: 719 + 72 waiting, 11 + 24 running, the fuller cache counts."""
-    told = VllmPages().read((FOLDER / "metrics/vllm_v1_busy_2engines.prom").read_bytes(), TEXT)["org/m"]
+    told = of_page(NAMES, (FOLDER / "metrics/vllm_v1_busy_2engines.prom").read_bytes())
     # 20000 * 16 * (1 - 0.231717933836332) = 245_850.2; 20000 * 16 * (1 - 0.4565217391304348) = 173_913.04
-    assert told == Reading(kv_ratio=0.4565217391304348, waiting=791, running=35, free_tokens=245_850 + 173_913)
+    assert told == {
+        "org/m": Reading(kv_ratio=0.4565217391304348, waiting=791, running=35, capacity_tokens=640_000, free_tokens=245_850 + 173_913)
+    }
+
+
+@needs_samples
+def test_a_page_in_the_middle_of_the_renaming():
+    """A page with the old and the new gauge, and a cache without a rank, is read as one engine: 7281 blocks of 16, all free."""
+    told = of_page(NAMES, (FOLDER / "metrics/vllm_mixed_v0_v1.prom").read_bytes())
+    assert told == {"facebook/opt-125m": Reading(kv_ratio=0.0, waiting=0, running=0, capacity_tokens=116_496, free_tokens=116_496)}
