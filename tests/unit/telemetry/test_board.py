@@ -51,7 +51,7 @@ async def test_durations_grow_without_a_generation():
     """A page that stands still makes no news, yet the next snapshot tells for how long it has."""
     board = Board(ManualClock())
     for still_ms in (0.0, 100.0):
-        board.put(Node("a", ("m",), readings={"m": Reading(0.5, still_ms=still_ms)}), still_ms)
+        board.put(Node("a", ("m",), readings={"m": Reading(kv_ratio=0.5, still_ms=still_ms)}), still_ms)
         snapshot = await board.beyond(1, wait_ms=5000)
 
     assert (snapshot.generation, snapshot.nodes[0].readings["m"].still_ms) == (2, 100.0)
