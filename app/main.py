@@ -34,10 +34,12 @@ from app.decision.leases import Leases
 from app.decision.once import Once
 from app.decision.tally import Tally
 from app.limiter.memory import MemoryLimiter
+from app.nodes.nodes import Nodes
 from app.observability.metrics import Metrics
 from app.policy.batch import Batcher
 from app.policy.last_good import LastGood
 from app.policy.loader import Loader
+from app.policy.nodes import NodePolicy
 from app.policy.opa import OpaClient
 from app.policy.policy import Policy
 from app.policy.readings import Readings
@@ -108,10 +110,12 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
         last_good=LastGood(around.last_good),
     )
     readings = Readings(policy)
-    follower = Follower(readings.see, models=lambda: catalog.models, stale_ms=settings.telemetry.stale_ms, clock=clock, metrics=metrics)
     limiter = MemoryLimiter(clock, keep_ms=settings.lease.keep_ms, records_bytes=settings.lease.records_mib * MIB, metrics=metrics)
+    stale_ms = settings.telemetry.stale_ms
+    nodes = Nodes(NodePolicy(policy, batcher, clock, metrics), limiter, clock, metrics, catalog.all, stale_ms=stale_ms)
+    follower = Follower([readings.see, nodes.see], clock, metrics, catalog.all, stale_ms=stale_ms, judge=nodes.watch)
     records = Records(Intake(engines["intake"], metrics, timeout_ms=timeout_ms), Pseudonyms(around.secrets), clock)
-    rooms = Rooms(clock, catalog, registry, policy, readings, limiter, records, Tally(metrics), settings.lease.ttl_ms)
+    rooms = Rooms(clock, catalog, registry, policy, readings, limiter, records, Tally(metrics), settings.lease.ttl_ms, probes=nodes.watch)
     once = Once(Decider(rooms), limiter, metrics)
     background = Background(clock, metrics)
     looks = Transactions(engines["registry"], metrics, call="readyz", timeout_ms=LOOK_MS)
@@ -129,10 +133,13 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
             background.start("policy", loader.watch)
             background.start("readings", readings.publish)
             background.start("telemetry", follow_telemetry)
+            for name, work in nodes.work().items():
+                background.start(name, work)
             background.start("leases", lambda: _expire_leases(limiter))
             background.start("garbage", garbage.collect)
             yield
             await background.stop()
+            await nodes.close()
             await _close(policy, batcher, list(engines.values()))
 
     cold = FastAPI(title="Sluice", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)

@@ -81,7 +81,7 @@ class Parts:
     async def models(self) -> tuple[bool, str]:
         """Whether the newest models file is in force."""
         problem = self.rooms.catalog.problem
-        return problem is None, problem or f"{len(self.rooms.catalog.models)} models"
+        return problem is None, problem or f"{len(self.rooms.catalog.all())} models"
 
     async def beside(self) -> tuple[bool, str]:
         """Whether the work beside requests goes on."""

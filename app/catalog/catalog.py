@@ -26,8 +26,7 @@ class Catalog:
         self.problem: str | None = None
         """Why the newest file was refused; None when it is in force."""
 
-    @property
-    def models(self) -> Mapping[str, ModelSpec]:
+    def all(self) -> Mapping[str, ModelSpec]:
         """The specs in force. A reload replaces the mapping, it never changes one in place."""
         return self._models
 

@@ -5,7 +5,7 @@ When down: the ages of the last snapshot go on growing, so every node becomes st
 
 import asyncio
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import aiohttp
@@ -62,9 +62,16 @@ class Follower:
     """Turns snapshots and the passing of time into views. No I/O."""
 
     def __init__(
-        self, on_view: OnView, *, models: Models, stale_ms: float, clock: Clock, metrics: Metrics, judge: Judge | None = None
+        self,
+        readers: Sequence[OnView],
+        clock: Clock,
+        metrics: Metrics,
+        models: Models,
+        *,
+        stale_ms: float,
+        judge: Judge | None = None,
     ) -> None:
-        self._on_view = on_view
+        self._readers = readers
         self._models = models
         self._stale_ms = stale_ms
         self._clock = clock
@@ -110,7 +117,8 @@ class Follower:
         self._judged = self._judge.version
         own = self._judge.judge(snapshot, now_ms)
         self.view = build_view(snapshot, self._specs, stale_ms=self._stale_ms, taken_ms=now_ms, before=self.view, own=own)
-        self._on_view(self.view)
+        for reader in self._readers:
+            reader(self.view)
 
 
 async def follow(target: str, follower: Follower, clock: Clock, *, token: str | None = None) -> None:

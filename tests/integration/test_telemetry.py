@@ -40,7 +40,7 @@ async def following(target, token=None, models=MODELS):
     task = asyncio.create_task(
         follow(
             target,
-            Follower(views.append, models=lambda: models, stale_ms=1000, clock=SystemClock(), metrics=Metrics()),
+            Follower([views.append], SystemClock(), Metrics(), lambda: models, stale_ms=1000),
             SystemClock(),
             token=token,
         )

@@ -37,8 +37,8 @@ async def test_a_changed_file_is_in_force_however_it_is_changed(tmp_path: Path, 
     async with watched(place.path / "models.yaml") as catalog:
         for version in (2, 3):
             place.change(version)
-            await until(lambda version=version: list(catalog.models) == [f"v{version}"] or not catalog.models, within_s=NOTICED_WITHIN_S)
-            assert list(catalog.models) == [f"v{version}"]
+            await until(lambda version=version: list(catalog.all()) == [f"v{version}"] or not catalog.all(), within_s=NOTICED_WITHIN_S)
+            assert list(catalog.all()) == [f"v{version}"]
             assert catalog.problem is None
 
 
@@ -64,11 +64,11 @@ async def test_a_wrong_file_changes_nothing_and_the_next_right_one_counts(tmp_pa
     async with watched(tmp_path / "models.yaml") as catalog:
         (tmp_path / "models.yaml").write_text(wrong)
         await until(lambda: catalog.problem, within_s=NOTICED_WITHIN_S)
-        assert list(catalog.models) == ["v1"]
+        assert list(catalog.all()) == ["v1"]
         assert "models.yaml" in str(catalog.problem)
 
         write(tmp_path, 2)
-        await until(lambda: list(catalog.models) == ["v2"], within_s=NOTICED_WITHIN_S)
+        await until(lambda: list(catalog.all()) == ["v2"], within_s=NOTICED_WITHIN_S)
         assert catalog.problem is None
 
 
@@ -80,7 +80,7 @@ async def test_a_file_that_is_gone_changes_nothing(tmp_path: Path) -> None:
     async with watched(folder / "models.yaml") as catalog:
         folder.rename(tmp_path / "away")
         await until(lambda: catalog.problem, within_s=NOTICED_WITHIN_S)
-        assert list(catalog.models) == ["v1"]
+        assert list(catalog.all()) == ["v1"]
 
         (tmp_path / "away").rename(folder)
         await until(lambda: catalog.problem is None, within_s=NOTICED_WITHIN_S)

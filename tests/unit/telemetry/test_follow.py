@@ -13,7 +13,7 @@ class Setting:
         self.models = {"m": SPEC} if models is None else models
         self.views = []
         self.metrics = Metrics()
-        self.follower = Follower(self.views.append, models=lambda: self.models, stale_ms=1000, clock=self.clock, metrics=self.metrics)
+        self.follower = Follower([self.views.append], self.clock, self.metrics, lambda: self.models, stale_ms=1000)
 
     def receive(self, generation=1, *, age_ms=0.0, kv=0.5, loads=None):
         self.follower.receive(

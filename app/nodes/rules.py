@@ -1,0 +1,91 @@
+"""What the rules of rego/nodes say of each node: asked whenever a node's readings changed, never for a request.
+
+When down: nodes whose question stays unanswered keep their last answer; it is asked again with their next reading.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from app.catalog.models import ModelSpec
+from app.policy.node_answer import NodeAnswer
+from app.policy.nodes import NodePolicy, NodeQuestion
+from app.policy.question import Section
+from app.telemetry.view import NodeModel, NodeState, View
+
+STEP = 0.01
+"""Shares are rounded to a hundredth: rules for nodes have steps, and each new value is a question."""
+
+OnAnswers = Callable[[Mapping[NodeModel, NodeAnswer]], None]
+
+
+class NodeRules:
+    """Keeps the newest view of the nodes and has the rules answer for it, one round at a time."""
+
+    def __init__(self, policy: NodePolicy, on_answers: OnAnswers, models: Callable[[], Mapping[str, ModelSpec]]) -> None:
+        self._policy = policy
+        self._on_answers = on_answers
+        self._models = models
+        self._view = View()
+        self._news = asyncio.Event()
+        self._answers: dict[NodeModel, NodeAnswer] = {}
+        self._facts: dict[str, tuple[ModelSpec, Section]] = {}
+
+    def see(self, view: View) -> None:
+        """Take a view; asking happens beside."""
+        changed = view.generation != self._view.generation
+        self._view = view
+        if changed:
+            self._news.set()
+
+    async def follow(self) -> None:
+        """Ask for ever. A view that comes while one is asked about replaces those that waited."""
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            await self.answer(self._view.nodes)
+
+    async def answer(self, states: Iterable[NodeState]) -> None:
+        """Have the rules answer for these nodes, and tell whoever wants to know; what fails keeps its last answer."""
+        specs = self._models()
+        questions = {
+            (state.node, state.model): NodeQuestion(_node(state), self._model(specs[state.model]), _readings(state))
+            for state in states
+            if state.model in specs
+        }
+        given = await self._policy.ask(questions)
+        fresh = {key: answer for key, answer in given.items() if isinstance(answer, NodeAnswer)}
+        self._answers = {key: answer for key, answer in self._answers.items() if key in questions} | fresh
+        self._on_answers(self._answers)
+
+    def _model(self, spec: ModelSpec) -> Section:
+        kept = self._facts.get(spec.id)
+        if kept is None or kept[0] is not spec:
+            kept = self._facts[spec.id] = (spec, Section.of(spec.facts()))
+        return kept[1]
+
+
+def _node(state: NodeState) -> Section:
+    return Section.of({"name": state.node, "kind": state.kind, "max_num_seqs": state.max_num_seqs})
+
+
+def _readings(state: NodeState) -> Section:
+    """What the node tells, where its page is fresh; what is unknown is absent."""
+    reading = state.reading
+    told: dict[str, Any] = {
+        "kv": _step(reading.kv_ratio),
+        "kv_floor": _step(reading.kv_floor),
+        "waiting": reading.waiting,
+        "running": reading.running,
+        "free_tokens": reading.free_tokens,
+        "capacity_tokens": reading.capacity_tokens,
+        "iteration_ms": None if reading.iteration_ms is None else round(reading.iteration_ms),
+        "ttft_ms": None if reading.ttft_ms is None else round(reading.ttft_ms),
+        "memory": _step(state.memory.ratio),
+        "memory_floor": _step(state.memory.floor),
+    }
+    return Section.of({name: value for name, value in told.items() if value is not None})
+
+
+def _step(ratio: float | None) -> float | None:
+    return None if ratio is None else round(round(ratio / STEP) * STEP, 2)

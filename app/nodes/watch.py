@@ -1,0 +1,109 @@
+"""What this replica knows of nodes beside their pages: who is frozen or failing, how much may be in flight, what rules say.
+
+Fed with every snapshot; everything here is in memory and in step with the pages, so no request waits for it.
+
+When down: without answers of the rules the last ones stay; without pages nodes leave by their age (view.py), and what
+was known of them is forgotten with their configuration.
+"""
+
+from collections.abc import Mapping
+
+from app.clock import Clock
+from app.estimators.liveness import Evidence, Liveness
+from app.limiter.memory import MemoryLimiter
+from app.nodes.controllers import Controllers
+from app.nodes.sequences import batch_sizes
+from app.observability.metrics import Metrics
+from app.policy.node_answer import NodeAnswer
+from app.telemetry.snapshot import Node, Reading, Snapshot
+from app.telemetry.view import NodeModel, Own, Standing
+
+ADMISSION_DIGITS = 2
+"""Each new share is a new question for the rules."""
+UNANSWERED = NodeAnswer()
+"""Before the rules have spoken: nothing is avoided, no batch is smaller, and no controller has an aim."""
+SILENT = Reading()
+
+
+class NodeWatch:
+    """Judges nodes (telemetry.follow.Judge) and hands out probes (decision.route.Probes)."""
+
+    def __init__(self, limiter: MemoryLimiter, clock: Clock, metrics: Metrics, *, stale_ms: float) -> None:
+        self._limiter = limiter
+        self._clock = clock
+        self._metrics = metrics
+        self._stale_ms = stale_ms
+        self._liveness = Liveness()
+        self._controllers = Controllers()
+        self._answers: Mapping[NodeModel, NodeAnswer] = {}
+        self._failures: dict[NodeModel, int] = {}
+        self._due: dict[str, str] = {}
+        self.version = 0
+
+    def judge(self, snapshot: Snapshot, now_ms: float) -> Own:
+        """What this replica adds to a snapshot whose ages are true at `now_ms`."""
+        known = {(node.name, model): node for node in snapshot.nodes for model in node.models}
+        self._liveness.keep(known.keys())
+        self._controllers.keep(known.keys())
+        self._failures = {key: failures for key, failures in self._failures.items() if key in known}
+        sizes = batch_sizes(snapshot.nodes, self._answers)
+        standings = {key: self._standing(key, node, sizes.get(node.name), now_ms) for key, node in known.items()}
+        self._due = {model: node for node, model in known if self._liveness.due((node, model), now_ms)}
+        return Own(standings, self._limiter.held_tokens())
+
+    def answered(self, answers: Mapping[NodeModel, NodeAnswer]) -> None:
+        """Take what the rules say of nodes from now on."""
+        if answers != self._answers:
+            self._answers = answers
+            self.version += 1
+
+    def due(self, model: str) -> str | None:
+        """A node of the model that needs a probe now, or None."""
+        return self._due.get(model)
+
+    def take(self, node: str, model: str) -> bool:
+        """Whether the caller is the one that probes the node."""
+        taken = self._liveness.take((node, model), self._clock.monotonic_ms())
+        self._due.pop(model, None)
+        if taken:
+            self._metrics.probes.labels(node).inc()
+        return taken
+
+    def give_back(self, node: str, model: str) -> None:
+        """The probe was not sent after all: the next caller may."""
+        self._liveness.give_back((node, model))
+        self._due[model] = node
+
+    def _standing(self, key: NodeModel, node: Node, batch: int | None, now_ms: float) -> Standing:
+        """Of a node whose page is stale nothing is said but what rules said last: its age speaks for itself."""
+        fresh = node.age_ms is not None and node.age_ms < self._stale_ms
+        reading = node.readings.get(key[1], SILENT) if fresh else SILENT
+        answer, held = self._answers.get(key, UNANSWERED), self._limiter.in_flight(*key)
+        busy = any((reading.kv_ratio, reading.waiting, reading.running))
+        self._report(key, held.failures, now_ms)
+        why = self._liveness.judge(key, Evidence(reading.still_ms, busy, held.requests), now_ms)
+        limits = self._controllers.update(
+            key,
+            reading,
+            set_points=answer.set_points,
+            in_flight=held.requests,
+            max_num_seqs=node.max_num_seqs,
+            now_ms=now_ms,
+        )
+        return Standing(
+            why,
+            avoid=bool(answer.avoid),
+            max_in_flight=limits.max_in_flight if limits else None,
+            admission=round(limits.admission, ADMISSION_DIGITS) if limits else None,
+            max_num_seqs=batch,
+        )
+
+    def _report(self, key: NodeModel, failures: int, now_ms: float) -> None:
+        """Tell how calls there ended since the last snapshot: the limiter counts failures in a row, as gateways settle them."""
+        before = self._failures.get(key, 0)
+        if failures < before:
+            self._liveness.succeeded(key)
+            before = 0
+        for _ in range(failures - before):
+            self._liveness.failed(key, now_ms)
+        self._failures[key] = failures
