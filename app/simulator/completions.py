@@ -15,9 +15,9 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from app.simulator.control import Control
+from app.simulator import controls, fields
 from app.simulator.engine import Engine, EngineRestarted
-from app.simulator.faults import Fault, FaultGate, Load
+from app.simulator.faults import FaultGate
 
 CHARACTERS_PER_TOKEN = 4
 """A rule of thumb for English text; the stand-in has no tokenizer."""
@@ -100,21 +100,9 @@ def build_app(engine: Engine) -> ASGIApp:
     async def metrics(_: Request) -> Response:
         return Response(engine.render(), headers={"content-type": CONTENT_TYPE_PLAIN_0_0_4})
 
-    async def faults(request: Request) -> Response:
-        engine.set_fault(Fault.of(_object(await request.body())))
-        return JSONResponse({"mode": engine.faults.current.mode})
-
-    async def load(request: Request) -> Response:
-        engine.load = Load.of(_object(await request.body()))
-        return JSONResponse({"forced": engine.load != Load()})
-
-    async def control(request: Request) -> Response:
-        engine.set_control(Control.of(_object(await request.body())))
-        return JSONResponse({"max_num_seqs": engine.scheduler.max_num_seqs})
-
     async def completions(request: Request) -> Response:
         chat = request.url.path.endswith("/chat/completions")
-        ask = Ask.of(_object(await request.body()), engine.config.served, chat=chat)
+        ask = Ask.of(fields.document(await request.body()), engine.config.served, chat=chat)
         engine.check(ask.prompt_tokens, ask.max_tokens)
         if ask.stream:
             return StreamingResponse(_events(engine, ask), media_type="text/event-stream")
@@ -124,21 +112,12 @@ def build_app(engine: Engine) -> ASGIApp:
         Route("/v1/models", models),
         Route("/health", health),
         Route("/metrics", metrics),
-        Route("/faults", faults, methods=["POST"]),
-        Route("/load", load, methods=["POST"]),
-        Route("/control", control, methods=["POST"]),
         Route("/v1/completions", completions, methods=["POST"]),
         Route("/v1/chat/completions", completions, methods=["POST"]),
+        *controls.routes(engine),
     ]
     refusals: dict[Any, Any] = {ValueError: _refuse(400), UnknownModel: _refuse(404), EngineRestarted: _refuse(503)}
-    return FaultGate(Starlette(routes=routes, lifespan=lifespan, exception_handlers=refusals), engine.faults)
-
-
-def _object(body: bytes) -> dict[str, Any]:
-    document = orjson.loads(body)  # its error is a ValueError
-    if not isinstance(document, dict):
-        raise ValueError("body: expected a JSON object")  # noqa: TRY004 - the sender's fault, as a bad field is
-    return document
+    return FaultGate(Starlette(routes=routes, lifespan=lifespan, exception_handlers=refusals), engine.faults, lambda: engine.down)
 
 
 def _refuse(status: int) -> Any:

@@ -1,7 +1,19 @@
-"""Faults on demand, so that a test or a demo can make the stand-in engine misbehave and recover."""
+"""Faults on demand, so that a test or a demo can make the stand-in engine misbehave and recover.
+
+slow      each answer comes `delay_ms` later
+frozen    the whole process hangs: connections are accepted, nothing is answered, no step is made
+dead      the page and /health go on, but no step is made: gauges and counters stay, requests are accepted and get no token
+stuck     all requests are dropped and the page keeps its last gauges, as a real vLLM's does after aborts: only a step sets them,
+          and only a new request brings a step, with which the fault ends. Gauges forced before stay as long
+nan       KV and the queue read NaN
+error500  every answer is a 500
+html      the page is a web page with status 200
+restart   requests and counters are lost at once, and the engine goes on
+"""
 
 import asyncio
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -11,9 +23,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app.simulator import fields
 from app.simulator.readings import Gauges
 
-Mode = Literal["none", "slow", "frozen", "nan", "error500", "html", "restart"]
-CONTROL_PATHS = ("/faults", "/load")
-"""Never affected by a fault: otherwise nobody could end it."""
+Mode = Literal["none", "slow", "frozen", "dead", "stuck", "nan", "error500", "html", "restart"]
+STILL: tuple[Mode, ...] = ("frozen", "dead")
+"""Under these the engine makes no step."""
+UNTOUCHED_PATHS = ("/faults", "/load", "/dcgm")
+"""Never affected by a fault: otherwise nobody could end it, and the exporter of the card is a process of its own."""
 MAX_DELAY_MS = 60_000
 
 
@@ -71,34 +85,37 @@ class FaultSwitch:
         self._changed = asyncio.Event()
 
     def set(self, fault: Fault) -> None:
-        """Put `fault` in force; connections frozen by the one before go on under it."""
+        """Put `fault` in force; what waited for the end of the one before goes on under it."""
         self.current = fault
         self._changed.set()
         self._changed = asyncio.Event()
 
-    async def thawed(self) -> None:
-        """Returns once the engine is not frozen."""
-        while self.current.mode == "frozen":
+    async def left(self, *modes: Mode) -> None:
+        """Returns once the fault is none of these."""
+        while self.current.mode in modes:
             await self._changed.wait()
 
 
 class FaultGate:
-    """ASGI layer that delays, freezes or breaks every answer but those of the control paths."""
+    """ASGI layer that delays, freezes or breaks every answer but those of the untouched paths; all are 503 while the engine is down."""
 
-    def __init__(self, app: ASGIApp, switch: FaultSwitch) -> None:
+    def __init__(self, app: ASGIApp, switch: FaultSwitch, down: Callable[[], bool]) -> None:
         self._app = app
         self._switch = switch
+        self._down = down
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] in CONTROL_PATHS:
+        if scope["type"] != "http" or scope["path"] in UNTOUCHED_PATHS:
             await self._app(scope, receive, send)
             return
-        await self._switch.thawed()
+        await self._switch.left("frozen")
         if self._switch.current.mode == "slow":
             await asyncio.sleep(self._switch.current.delay_ms / 1000)
         await self._answer(scope)(scope, receive, send)
 
     def _answer(self, scope: Scope) -> ASGIApp:
+        if self._down():
+            return PlainTextResponse("the engine is starting\n", status_code=503)
         mode = self._switch.current.mode
         if mode == "error500":
             return PlainTextResponse("engine error on demand\n", status_code=500)

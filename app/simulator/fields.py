@@ -3,6 +3,16 @@
 from collections.abc import Collection
 from typing import Any
 
+import orjson
+
+
+def document(body: bytes) -> dict[str, Any]:
+    """The JSON object of a body. Raises ValueError."""
+    parsed = orjson.loads(body)  # its error is a ValueError
+    if not isinstance(parsed, dict):
+        raise ValueError("body: expected a JSON object")  # noqa: TRY004 - the sender's fault, as a bad field is
+    return parsed
+
 
 def only(known: Collection[str], document: dict[str, Any]) -> None:
     """Raises ValueError naming a field that is not one of these: one that did nothing would mislead whoever sent it."""

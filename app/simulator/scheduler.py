@@ -41,6 +41,10 @@ class Step:
     preempted: tuple[str, ...] = ()
     computed_tokens: int = 0
     """Tokens run through the model in this step, prompts and decodes together."""
+    used_blocks: int = 0
+    """Blocks held while the model ran, those of sequences that finished with it included."""
+    lost: tuple[str, ...] = ()
+    """Those whose work was lost with the engine; a scheduler alone loses none."""
 
 
 class Scheduler:
@@ -65,6 +69,11 @@ class Scheduler:
     def waiting(self) -> int:
         """Sequences that hold no block yet, or no longer."""
         return len(self._waiting)
+
+    @property
+    def used_blocks(self) -> int:
+        """Blocks that sequences hold."""
+        return self.total_blocks - self.free_blocks
 
     @property
     def longest_tokens(self) -> int:
@@ -113,6 +122,7 @@ class Scheduler:
         self._waiting.extendleft(preempted)
         admitted = [] if preempted else self._admit()
         computed_tokens += sum(s.computed for s in admitted)
+        used_blocks = self.used_blocks
         emitted = [s for s in self._running if s.computed == s.tokens]
         for sequence in emitted:
             sequence.generated += 1
@@ -120,7 +130,7 @@ class Scheduler:
         for sequence in finished:
             self._running.remove(sequence)
             self._release(sequence)
-        return Step(_ids(admitted), _ids(emitted), _ids(finished), _ids(preempted), computed_tokens)
+        return Step(_ids(admitted), _ids(emitted), _ids(finished), _ids(preempted), computed_tokens, used_blocks)
 
     def _admit(self) -> list[Sequence]:
         admitted: list[Sequence] = []

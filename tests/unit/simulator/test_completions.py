@@ -9,6 +9,7 @@ import pytest
 
 from app.clock import SystemClock
 from app.simulator.completions import build_app
+from app.simulator.device import RESERVED_MIB, Device
 from app.simulator.engine import Engine, EngineConfig
 from app.simulator.faults import Fault, Load
 from tests.fixtures.engine import eventually, serving
@@ -173,6 +174,72 @@ async def test_frozen_answers_nothing_and_thaws():
         await control(session, "/faults", mode="none")
         async with await hanging as answer:
             assert answer.status == 200
+
+
+async def test_a_dead_engine_answers_its_page_and_no_completion():
+    """The page and health are answered, a completion hangs; once the fault ends it is answered."""
+    async with talking() as (_, session):
+        await control(session, "/faults", mode="dead")
+        hanging = asyncio.create_task(ask(session))
+        done, _ = await asyncio.wait([hanging], timeout=0.1)
+        for path in ("/metrics", "/health"):
+            async with session.get(path) as answer:
+                assert answer.status == 200
+        assert not done
+        await control(session, "/faults", mode="none")
+        assert (await hanging)[0] == 200
+
+
+async def test_a_stuck_page_is_freed_by_the_next_completion():
+    """Forced gauges are kept until a completion comes, which is answered as ever."""
+    async with talking() as (_, session):
+        await control(session, "/load", kv_ratio=0.99)
+        await control(session, "/faults", mode="stuck")
+        shown = []
+        for _ in range(2):
+            async with session.get("/metrics") as page:
+                shown.append('vllm:kv_cache_usage_perc{engine="0",model_name="m"} 0.99\n' in await page.text())
+            assert (await ask(session))[0] == 200
+
+    assert shown == [True, False]
+
+
+CARD = {"blocks": 8, "block_size": 4, "ttft_ms": 2}
+
+
+def card(room_blocks):
+    """A card with room for the weights and so many blocks of a MiB each, which are taken as they are used."""
+    return Device(RESERVED_MIB + 100 + room_blocks, preallocates=False, weights_mib=100, kv_kib_per_token=256)
+
+
+async def test_an_engine_without_a_card_has_no_exporter():
+    """The exporter's page exists where a card was asked for."""
+    async with talking() as (_, session), session.get("/dcgm") as answer:
+        assert answer.status == 404
+
+
+async def test_an_engine_that_runs_out_of_memory():
+    """The call that was too much is a 503, and so is everything until the engine is back; its card's exporter goes on."""
+    async with talking(**CARD, device=card(5), restart_ms=400) as (engine, session):
+        assert (await ask(session, prompt=[1] * 24, max_tokens=1))[0] == 503
+        async with session.get("/metrics") as page, session.get("/dcgm") as exporter:
+            assert (page.status, exporter.status) == (503, 200)
+            assert 'Hostname="stand-in"} 0\n' in await exporter.text()
+        assert (await session.post("/v1/completions", json={"model": "m", "prompt": "x"})).status == 503
+
+        await eventually(lambda: not engine.down)
+        assert (await ask(session, max_tokens=1))[0] == 200
+        async with session.get("/metrics") as page:
+            assert "\nsluice_engine_out_of_memory_total 1\n" in await page.text()
+
+
+async def test_a_frozen_engine_leaves_its_cards_exporter_alone():
+    """The exporter is a process of its own: the engine's faults do not reach it."""
+    async with talking(**CARD, device=card(5)) as (_, session):
+        await control(session, "/faults", mode="frozen")
+        async with session.get("/dcgm") as answer:
+            assert 'Hostname="stand-in"} 100\n' in await answer.text()
+        await control(session, "/faults", mode="none")
 
 
 async def test_slow_delays_each_answer():

@@ -8,6 +8,7 @@ import pytest
 from app.clock import ManualClock
 from app.simulator.engine import Engine, EngineConfig, EngineRestarted
 from app.simulator.faults import Fault, Load
+from app.simulator.scheduler import Step
 from app.telemetry.pages import Pages
 from app.telemetry.vllm import NAMES
 
@@ -33,6 +34,15 @@ async def running(one):
 
 def reading(one):
     return Pages(NAMES).read(one.page.render(), "text/plain; version=0.0.4")["m"].reading
+
+
+async def eventually_reads(one, **want):
+    """Let the loop run until the page tells this."""
+    for _ in range(1000):
+        await asyncio.sleep(0)
+        if all(getattr(reading(one), name) == value for name, value in want.items()):
+            return
+    raise AssertionError(f"never read {want}")
 
 
 async def drain(one, prompt, most):
@@ -161,6 +171,91 @@ async def test_a_frozen_engine_makes_no_step_until_it_thaws():
         assert not task.done()
         one.set_fault(Fault())
         assert await task == [0, 1]
+
+
+async def test_a_stuck_page_keeps_its_last_gauges_until_a_new_request_brings_a_step():
+    """All requests are dropped, yet the page shows them for as long as nothing new comes; the next step tells the truth."""
+    async with running(engine()) as one:
+        lost = asyncio.create_task(drain(one, 16, 16))
+        await eventually_reads(one, kv_ratio=0.5, running=1)
+        one.set_fault(Fault("stuck"))
+        with pytest.raises(EngineRestarted):
+            await lost
+        before = one.page.render()
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert (one.page.render(), one.scheduler.kv_ratio) == (before, 0.0)
+        assert (reading(one).kv_ratio, reading(one).running) == (0.5, 1)
+
+        assert await drain(one, 4, 2) == [0, 1]
+
+    assert (one.faults.current.mode, reading(one).kv_ratio, reading(one).running) == ("none", 0.0, 0)
+
+
+async def test_stuck_keeps_forced_gauges_as_long():
+    """Gauges that were forced before are kept too, and let go with the fault."""
+    async with running(engine()) as one:
+        one.load = Load(kv_ratio=0.99, waiting=15, running=106)
+        one.set_fault(Fault("stuck"))
+        assert (reading(one).kv_ratio, reading(one).waiting, reading(one).running) == (0.99, 15, 106)
+
+        await drain(one, 4, 1)
+
+    assert (reading(one).kv_ratio, reading(one).waiting, reading(one).running) == (0.0, 0, 0)
+
+
+async def test_a_dead_engine_has_a_living_page():
+    """Requests are taken and get no token; gauges and counters stay as they were, whatever comes, until the fault ends."""
+    async with running(engine()) as one:
+        task = asyncio.create_task(drain(one, 16, 16))
+        await eventually_reads(one, kv_ratio=0.5, running=1)
+        one.set_fault(Fault("dead"))
+        before = one.page.render()
+        late = asyncio.create_task(drain(one, 4, 2))
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert one.page.render() == before
+        assert not late.done()
+
+        one.set_fault(Fault())
+
+        assert (len(await task), await late) == (16, [0, 1])
+
+
+@pytest.mark.parametrize("mode", ["frozen", "dead"])
+async def test_a_step_by_hand_does_nothing_while_a_fault_forbids_it(mode):
+    """Who steps the engine by hand meets the faults, too."""
+    one = engine(ttft_ms=10)
+    one.add(4, 4)
+    one.set_fault(Fault(mode))
+    assert one.step() == Step()
+
+    one.set_fault(Fault())
+    assert one.step().emitted == ("seq-1",)
+
+
+def test_no_step_without_a_request():
+    """An engine at rest makes no step: its page stays as it is."""
+    one = engine()
+    before = one.render()
+
+    assert one.step() == Step()
+    assert one.render() == before
+
+
+async def test_stepping_by_hand_needs_no_loop():
+    """Requests can be added, stepped and aborted without the loop: a simulation counts what each step answers."""
+    one = engine(ttft_ms=10)
+    first, second = one.add(4, 2), one.add(4, 9)
+
+    steps = [one.step() for _ in range(2)]
+    one.abort(first)  # has ended: nothing to drop
+    one.abort(second)
+    one.step()
+
+    assert [step.emitted for step in steps] == [("seq-1", "seq-2")] * 2
+    assert steps[1].finished == ("seq-1",)
+    assert (one.scheduler.running, one.scheduler.kv_ratio) == (0, 0.0)
 
 
 @pytest.mark.parametrize(
