@@ -114,14 +114,15 @@ class SecretsSettings(_Section):
     path: str = Field("", description="folder of the subject and tenant keys; empty: secrets/ under --var")
 
 
+AutoOrOff = Annotated[Literal["auto", "off"], BeforeValidator(_on_or_off)]
 EngineKind = Literal["vllm", "sglang", "llamacpp", "tgi", "triton", "trtllm"]
 
 
 class GpuSettings(_Section):
     """Where device memory is read."""
 
-    nvml: Literal["auto", "off"] = Field("auto", description="GPUs of the machine that `sluice telemetry` runs on; auto: where it has NVML")
-    nvidia_smi: Literal["auto", "off"] = Field(
+    nvml: AutoOrOff = Field("auto", description="GPUs of the machine that `sluice telemetry` runs on; auto: where it has NVML")
+    nvidia_smi: AutoOrOff = Field(
         "auto", description="the nvidia-smi program where NVML cannot be used; it tells a MIG instance as GPU-…/N, N its number on the GPU"
     )
     dcgm: list[str] = Field(

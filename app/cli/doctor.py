@@ -263,9 +263,12 @@ async def _reachable(duty: str, url: str) -> Finding:
 def _gpus(settings: "Settings") -> Finding:
     """What this machine tells of device memory, in words; none is no fault, unless engines count on it."""
     from app.clock import SystemClock
+    from app.settings import EMBEDDED
     from app.telemetry.nvidia_smi import NvidiaSmi
     from app.telemetry.nvml import Nvml
 
+    if settings.telemetry.url != EMBEDDED:
+        return Finding("gpus", "ok", f"read by the telemetry process at {settings.telemetry.url}")
     sources = [("NVML", settings.gpus.nvml, Nvml), ("nvidia-smi", settings.gpus.nvidia_smi, NvidiaSmi)]
     said: list[str] = []
     told = False

@@ -44,9 +44,9 @@ _MIB = re.compile(r"(\d{1,10}) MiB")
 class NvidiaSmi:
     """The program, run again and again. Not for two threads at once."""
 
-    def __init__(self, clock: Clock, find: Callable[[str], str | None] = shutil.which, deadline_s: float = DEADLINE_S) -> None:
+    def __init__(self, clock: Clock, find: Callable[[str], str | None] | None = None, deadline_s: float = DEADLINE_S) -> None:
         self._clock = clock
-        self._find = find
+        self._find = find or shutil.which
         self._deadline_s = deadline_s
         self._backoff = Backoff(FIRST_PAUSE_S, MOST_PAUSE_S, calm_s=MOST_PAUSE_S)
         self._works_since_ms: float | None = None

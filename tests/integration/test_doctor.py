@@ -5,6 +5,7 @@ import os
 import socket
 from pathlib import Path
 
+import pynvml
 import pytest
 import typer
 from sqlalchemy.engine import make_url
@@ -12,6 +13,7 @@ from typer.testing import CliRunner
 
 from app.cli.doctor import doctor
 from tests.fixtures.engine import free_port
+from tests.fixtures.nvml import Device, Nvml
 from tests.fixtures.serve import Serve
 from tests.fixtures.users import as_nobody
 
@@ -30,7 +32,7 @@ def test_a_complete_machine_is_ok(tmp_path, opa_binary):
     code, findings = examine("--var", str(tmp_path / "var"))
 
     assert {name: finding["level"] for name, finding in findings.items()} == dict.fromkeys(
-        ("python", "packages", "sm3", "var", "disk", "settings", "port", "opa", "database"), "ok"
+        ("python", "packages", "sm3", "var", "disk", "settings", "port", "opa", "database", "gpus"), "ok"
     )
     assert code == 0
     assert list(tmp_path.iterdir()) == []
@@ -174,3 +176,35 @@ def test_a_missing_url_is_named(tmp_path):
 
     assert findings["database"]["level"] == "fail"
     assert findings["database"]["message"].startswith("database.owner_url: missing")
+
+
+@pytest.fixture
+def gpus(monkeypatch):
+    """The library of this machine's GPUs, and a settings file whose engine runs on GPU-0."""
+    library = Nvml([Device("GPU-0"), Device("GPU-1", error=pynvml.NVML_ERROR_NOT_SUPPORTED)])
+    library.install(monkeypatch)
+    monkeypatch.setattr("shutil.which", lambda name, **_: None)
+    return library
+
+
+def on_a_gpu(folder, more=""):
+    (folder / "sluice.yaml").write_text(f'engines: [{{name: a, url: "http://127.0.0.1:9", models: [m], gpus: [GPU-0]}}]\n{more}')
+    return examine("--var", str(folder))[1]["gpus"]
+
+
+def test_gpus_are_told_in_words(tmp_path, gpus):
+    """How many there are, and which of them does not tell its memory."""
+    assert on_a_gpu(tmp_path)["message"] == "NVML: 2 GPUs or MIG instances, unknown: GPU-1 not_supported"
+
+
+def test_gpus_that_engines_count_on_and_nobody_reports(tmp_path, gpus):
+    """What each source says, and what to do; an exporter elsewhere, or a shared telemetry process, may report them."""
+    gpus.failure = pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH
+    finding = on_a_gpu(tmp_path)
+    assert (finding["level"], finding["message"]) == ("warn", "NVML: driver mismatch; nvidia-smi: no program")
+    assert "gpus.dcgm" in finding["remedy"]
+
+    finding = on_a_gpu(tmp_path, 'gpus: {nvml: off, nvidia_smi: off, dcgm: ["http://h:9400"]}\n')
+    assert (finding["level"], finding["message"]) == ("ok", "DCGM exporters: 1")
+    finding = on_a_gpu(tmp_path, 'telemetry: {url: "http://h:8081"}\n')
+    assert (finding["level"], finding["message"]) == ("ok", "read by the telemetry process at http://h:8081")

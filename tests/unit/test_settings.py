@@ -73,3 +73,56 @@ def test_a_missing_file_is_named(tmp_path):
     """The error says which file."""
     with pytest.raises(ConfigError, match=r"absent\.yaml"):
         load_settings(tmp_path / "absent.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "mode"),
+    [("off", "off"), ("on", "on"), ("false", "off"), ("true", "on"), ("shadow", "shadow"), ("'off'", "off"), ('"on"', "on"), ("no", "off")],
+)
+def test_modes_of_rules_may_be_written_without_quotes(file, text, mode):
+    """To YAML `off` is false and `on` is true; a mode is meant all the same."""
+    file.write_text(f"policy: {{rules: {{latency: {text}}}}}\n", "utf-8")
+
+    assert load_settings(file).policy.rules == {"latency": mode}
+
+
+def test_modes_of_rules_are_laid_over_each_other_by_name(file, monkeypatch):
+    """The file, the environment as JSON or by name, and --set each name some rules; the later wins for the same one."""
+    file.write_text("policy: {rules: {a: off, b: off, c: off, d: off}}\n", "utf-8")
+    monkeypatch.setenv("SLUICE_POLICY__RULES", '{"b": "shadow", "c": "shadow"}')
+    monkeypatch.setenv("SLUICE_POLICY__RULES__D", "on")
+
+    assert load_settings(file, ("policy.rules.c=on", "policy.rules.e=off")).policy.rules == {
+        "a": "off",
+        "b": "shadow",
+        "c": "on",
+        "d": "on",
+        "e": "off",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("policy: {shadow: [latency]}", r"policy: shadow is no setting any more.* policy\.rules"),
+        ("policy: {rules: {latency: dark}}", r"policy\.rules\.latency: .*'on', 'off' or 'shadow'"),
+        ("policy: {rules: {latency: 1}}", r"policy\.rules\.latency"),
+        ("policy: {rules: [latency]}", r"policy\.rules"),
+    ],
+)
+def test_a_wrong_mode_and_the_setting_that_went_are_named(file, text, says):
+    """The message names the field, and for `policy.shadow` what to write in its place."""
+    file.write_text(text, "utf-8")
+
+    with pytest.raises(ConfigError, match=says):
+        load_settings(file)
+
+
+def test_off_needs_no_quotes(file):
+    """What YAML takes for false is the word that the operator wrote, also where the other word is `auto`."""
+    file.write_text("gpus: {nvml: off, nvidia_smi: auto}", "utf-8")
+    assert (load_settings(file).gpus.nvml, load_settings(file).gpus.nvidia_smi) == ("off", "auto")
+
+    file.write_text("gpus: {nvml: on}", "utf-8")
+    with pytest.raises(ConfigError, match=r"gpus\.nvml: .*'auto' or 'off'"):
+        load_settings(file)

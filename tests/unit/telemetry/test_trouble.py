@@ -3,7 +3,7 @@
 import pytest
 
 from app.clock import ManualClock
-from app.telemetry.trouble import FIRST_CONTACT_MS, Trouble
+from app.telemetry.trouble import FIRST_CONTACT_MS, REMIND_MS, Reminder, Trouble
 
 
 @pytest.fixture
@@ -40,3 +40,13 @@ def test_a_wrong_answer_is_contact(trouble):
     assert [trouble.heard("missing:kv") for _ in range(2)] == [True, False]
     assert trouble.unheard("connect")
     assert trouble.heard("missing:kv")
+
+
+def test_trouble_that_goes_on_is_told_once_a_minute(clock):
+    """Each kind at once, then after a minute again, however often it is asked in between."""
+    reminder = Reminder(clock)
+    assert [reminder.due("nvml", "lost"), reminder.due("nvml", "lost"), reminder.due("nvml", "timeout")] == [True, False, True]
+    clock.advance(REMIND_MS - 1)
+    assert not reminder.due("nvml", "lost")
+    clock.advance(1)
+    assert [reminder.due("nvml", "lost"), reminder.due("nvml", "lost")] == [True, False]
