@@ -17,6 +17,7 @@ from typing import Any
 from app.errors import PolicyRefused
 from app.policy.kinds import KINDS, REQUESTS, Kind
 from app.policy.reads import Read, parse_reads
+from app.policy.schema import why_undefined
 from app.settings import RuleMode
 from app.watching import files_under
 
@@ -195,6 +196,8 @@ def _described(kind: Kind, file: str, notes: Mapping[str, Any], outputs: Mapping
     when = tuple(str(custom.get("when", "")).split(".")) if custom.get("when") else ()
     if when and (when[0] not in kind.sections or len(when) < 2):
         problems.add(file, line, "METADATA custom.when must be a path in the question, for example model.sensitive")
+    elif when and (why := why_undefined(".".join(("input", *when)), kind.sections, None)):
+        problems.add(file, line, f"METADATA custom.when names {'.'.join(when)}, which no question has. {why}")
     return Rule(
         name=Path(file).stem,
         title=str(notes.get("title", "")),

@@ -36,10 +36,15 @@ def asked(tenant: str = "a", kv: float = 0.1, model: str = "m", facts: dict[str,
     return Question(**{name: Section.of(value) for name, value in values.items()})
 
 
-sections = st.sampled_from([{}, {"id": "a"}, {"id": "b"}])
+sections = st.sampled_from([{}, {"id": "a"}, {"id": "b"}, {"id": "a", "other": 1}, {"other": 1}])
 questions = st.builds(Question, **{name: sections.map(Section.of) for name in SECTIONS})
 rules = st.lists(
-    st.tuples(st.sets(st.sampled_from(SECTIONS), min_size=1, max_size=3), st.sampled_from([(), ("model", "id")])), min_size=1, max_size=4
+    st.tuples(
+        st.sets(st.sampled_from((*SECTIONS, *(f"{name}.id" for name in SECTIONS))), min_size=1, max_size=3),
+        st.sampled_from([(), ("model", "id")]),
+    ),
+    min_size=1,
+    max_size=4,
 )
 
 
@@ -63,7 +68,7 @@ def arbitrary(name: str, spoilt: bool) -> Any:
 def test_memory_on_and_off_agree(described: list[Any], many: list[Question], spoilt: bool) -> None:
     """Whatever the rules read and answer, a policy that remembers gives every question what one without memory gives."""
     names = [f"rule{number}" for number in range(len(described))]
-    made = [rule(name, tuple(s for s in SECTIONS if s in reads), when=when) for name, (reads, when) in zip(names, described, strict=True)]
+    made = [rule(name, tuple(sorted(reads)), when=when) for name, (reads, when) in zip(names, described, strict=True)]
     functions = {name: arbitrary(name, spoilt) for name in names}
 
     async def answers(memo_bytes: int) -> list[Any]:
@@ -104,6 +109,72 @@ async def test_a_rule_is_shown_only_the_sections_it_declares() -> None:
 
     assert [group for call in opa.calls for group, _ in call] == ["readings", "tenant", "tenant"]
     assert {frozenset(shown) for call in opa.calls for group, shown in call if group == "readings"} == {frozenset({"readings"})}
+
+
+def rated_by(shown: dict[str, Any]) -> dict[str, list[Any]]:
+    return {"limit": [{"bucket": "tenant", "dimension": "qps", "limit": 5 if shown["tenant"].get("sla_class") == "gold" else 3}]}
+
+
+async def test_a_rule_that_reads_one_field_is_asked_once_for_all_who_share_it() -> None:
+    """Three tenants of two classes are two questions, which hold the class and nothing else; without a class it is absent, not null."""
+    opa = OpaInPython({"rated": rated_by}, [rule("rated", ("tenant.sla_class", "readings"))])
+    policy, _ = await policy_on(opa, ManualClock())
+    readings = Section.of({"kv": 0.1})
+    limits = []
+    for tenant in ({"id": "a", "sla_class": "gold"}, {"id": "b", "sla_class": "gold"}, {"id": "c", "qps": 9}):
+        terms = await policy.terms(Question(tenant=Section.of(tenant), readings=readings), sensitive=False, dimensions=NONE)
+        limits.append(terms.limits[0].limit)
+
+    assert limits == [5, 5, 3]
+    assert [shown for call in opa.calls for _, shown in call] == [
+        {"tenant": {"sla_class": "gold"}, "readings": {"kv": 0.1}},
+        {"tenant": {}, "readings": {"kv": 0.1}},
+    ]
+
+
+async def test_publishing_asks_only_where_a_field_that_is_read_has_changed() -> None:
+    """A rule on one reading is not asked again for a snapshot in which others moved; when it moves, it is asked ahead of need."""
+    opa = OpaInPython({"pressure": pressure_by}, [rule("pressure", ("readings.kv",))])
+    policy, _ = await policy_on(opa, ManualClock())
+    await policy.publish(Generation(1, {"m": Section.of({"kv": 0.1, "waiting": 1})}))
+    await policy.terms(Question(readings=policy.generation.readings["m"]), sensitive=False, dimensions=NONE)
+    opa.calls.clear()
+
+    await policy.publish(Generation(2, {"m": Section.of({"kv": 0.1, "waiting": 2})}))
+    assert opa.calls == []
+    await policy.publish(Generation(3, {"m": Section.of({"kv": 0.6, "waiting": 2})}))
+
+    assert opa.calls == [[("readings__kv", {"readings": {"kv": 0.6}})]]
+    terms = await policy.terms(Question(readings=policy.generation.readings["m"]), sensitive=False, dimensions=NONE)
+    assert (terms.shed, len(opa.calls)) == (0.6, 1)
+
+
+async def test_an_outage_substitutes_answers_that_differ_in_a_field_of_readings_alone() -> None:
+    """The newest answer of the same class and model stands in for one under new readings; another class has none."""
+    opa = OpaInPython({"rated": rated_by}, [rule("rated", ("tenant.sla_class", "readings.kv"))])
+    policy, _ = await policy_on(opa, ManualClock())
+
+    def asking(sla_class: str, kv: float) -> Question:
+        facts = {"tenant": {"id": "a", "sla_class": sla_class}, "readings": {"kv": kv, "waiting": 3}, "model": {"id": "m"}}
+        return Question(**{name: Section.of(value) for name, value in facts.items()})
+
+    await policy.terms(asking("gold", 0.1), sensitive=False, dimensions=NONE)
+    opa.down = Down("refused")
+
+    assert (await policy.terms(asking("gold", 0.9), sensitive=False, dimensions=NONE)).limits[0].limit == 2.5
+    with pytest.raises(PolicyUnavailable):
+        await policy.terms(asking("silver", 0.9), sensitive=False, dimensions=NONE)
+
+
+async def test_a_rule_that_is_off_is_never_asked() -> None:
+    """It neither refuses nor is it watched, and hot questions are not warmed for it."""
+    refuses = lambda shown: {"deny": [{"code": "x", "message": "m", "status": 403}]}  # noqa: E731
+    opa = OpaInPython({"quota": limits_by, "shut": refuses}, [rule("quota", ("tenant",)), rule("shut", ("tenant",), mode="off")])
+    policy, _ = await policy_on(opa, ManualClock())
+    terms = await policy.terms(asked(), sensitive=False, dimensions=NONE)
+
+    assert (terms.denies, await policy.shadows(asked(), terms)) == ((), [])
+    assert [group for call in opa.calls for group, _ in call] == ["tenant"]
 
 
 async def test_a_conditional_rule_is_asked_only_where_its_path_exists() -> None:
