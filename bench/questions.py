@@ -80,6 +80,6 @@ def question(tenant: str, model: str = MODELS[0]) -> str:
 
 def _readings(spec: ModelSpec) -> dict[str, Any]:
     reading = Reading(kv_ratio=0.412, waiting=3, running=17, free_tokens=9630, iteration_ms=11.2)
-    node = Node("engine-0", (spec.id,), {spec.id: reading}, age_ms=10.0)
+    node = Node("engine-0", (spec.id,), readings={spec.id: reading}, age_ms=10.0)
     view = build_view(Snapshot(1, (node,)), {spec.id: spec}, stale_ms=1000)
     return dict(view.models[spec.id].readings)

@@ -1,9 +1,10 @@
 # METADATA
 # title: Pressure of the engines
 # description: |
-#   Sheds a share of the requests while a model's engines are nearly full, and all of them when they are.
+#   Slows a model's requests the fuller its caches and the longer its queues are, sheds a share of them while the caches are
+#   nearly full, and all of them when they are.
 # custom:
-#   row: A2
+#   row: A2, C10
 #   reads: [readings]
 #   optional: [readings.live, readings.kv_mean, readings.waiting]
 package sluice.rules.pressure
@@ -20,14 +21,29 @@ least_shed := 0.10
 # Waiting requests per live engine above which every request is shed (A2).
 waiting_per_engine := 20
 
-# Share shed while no engine of the model is live (A2).
-blind_shed := 0.5
+# What a full cache takes from the rate of requests (C10).
+cache_weight := 0.6
 
-default live := 0
+# What a long queue takes from it (C10).
+queue_weight := 0.4
+
+# Waiting requests per live engine from which a queue is long (C10).
+long_queue := 10
+
+# The least that is left of the rate. C10 asks for one request a second at any base: a factor changes the price, which is never
+# more than a full bucket, and that fills in a second. So it need only be above 0, which would close the bucket.
+least_factor := 0.0001
 
 live := input.readings.live
 
-shed contains blind_shed if live == 0
+# What is not known takes nothing, as long as the other is.
+taken["cache"] := cache_weight * input.readings.kv_mean if live > 0
+
+taken["queue"] := queue_weight * min([(input.readings.waiting / live) / long_queue, 1]) if live > 0
+
+scale contains {"dimension": "qps", "factor": max([least_factor, 1 - sum([part | some part in taken])])} if {
+	count(taken) > 0
+}
 
 shed contains max([least_shed, (input.readings.kv_mean - high_watermark) / (panic_watermark - high_watermark)]) if {
 	live > 0

@@ -1,6 +1,7 @@
 """Rules that misbehave while OPA runs them: undefined, in conflict, endless."""
 
 import asyncio
+import shutil
 import time
 from pathlib import Path
 
@@ -51,7 +52,8 @@ async def test_two_values_of_one_rule_are_a_conflict_for_the_culprit_alone(rego_
 
 
 async def test_a_dimension_that_no_rule_limits_is_undefined(rego_folder: Path, opa_binary: Path, sockets: Path) -> None:
-    """A quota that names tokens in flight, which no rule limits, is never taken for unlimited."""
+    """A quota that names tokens in flight is never taken for unlimited where no rule limits them."""
+    shutil.rmtree(rego_folder / "rules/kv_budget")
     async with running_policy(rego_folder, opa_binary, sockets) as running:
         with pytest.raises(PolicyUndefined, match="tokens_in_flight"):
             await running.terms(tenant("a"), dimensions=frozenset({"qps", "tokens_in_flight"}))

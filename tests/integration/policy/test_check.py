@@ -11,7 +11,9 @@ from app.policy.advice import advise
 from app.policy.check import compile_policy
 from app.policy.coverage import run_tests
 from app.policy.question import SECTIONS
+from app.policy.reads import names_of
 from app.policy.scaffold import write_rule as begin_rule
+from app.policy.schema import SECTION_SCHEMAS
 from tests.fixtures.policy import write_rule
 
 DENY = 'deny contains {"code": "x", "message": "m", "status": 403} if input.tenant.id == "x"'
@@ -24,7 +26,7 @@ async def refusal(folder: Path, binary: Path) -> str:
 
 
 async def test_the_rules_that_come_with_sluice_pass_well_under_a_second(rego_folder: Path, opa_binary: Path) -> None:
-    """The rules form four groups by what they read, and their check is quick."""
+    """The rules form groups by what they read, and their check is quick."""
     begun = time.perf_counter()
     compiled = await compile_policy(rego_folder, opa_binary)
     took_s = time.perf_counter() - begun
@@ -32,7 +34,13 @@ async def test_the_rules_that_come_with_sluice_pass_well_under_a_second(rego_fol
     groups = {group.name: [rule.name for rule in group.rules] for group in compiled.groups}
     assert groups == {
         "model_readings": ["kv_budget", "memory"],
+        "model_readings_off": ["memory_line"],
+        "node_model__id": ["set_points"],
+        "node_model__preallocates_readings__kv__memory_off": ["max_num_seqs_line"],
+        "node_model__preallocates_readings__kv_floor__memory_floor": ["max_num_seqs"],
+        "node_model__preallocates_readings__memory_floor": ["isolation"],
         "readings": ["in_flight", "liveness", "pressure"],
+        "tenant__sla_class_readings__ttft_ms": ["latency"],
         "tenant_model": ["known", "quota"],
         "tenant_model_subject_request_time_when_model_sensitive": ["sensitive_models"],
     }
@@ -175,15 +183,148 @@ async def test_rules_that_multiply_keys_and_absences_that_open_are_warned_of(reg
     assert any("opens.rego" in warning and "without readings.waiting its shed is wider" in warning for warning in warnings)
 
 
-@pytest.mark.parametrize("section", SECTIONS)
-async def test_a_new_rule_compiles_and_its_test_passes(rego_folder: Path, opa_binary: Path, section: str) -> None:
-    """What `sluice policy new` writes passes every check, whatever section it reads, and is only watched at first."""
-    begin_rule(rego_folder, "fresh", [section])
+async def test_a_new_rule_compiles_and_its_test_passes(rego_folder: Path, opa_binary: Path) -> None:
+    """What `sluice policy new` writes passes every check, whatever section or field it reads, and is only watched at first."""
+    fields = [(section, field) for section, schema in SECTION_SCHEMAS.items() for field in schema["properties"]]
+    reads = {f"fresh_{section}_{field}": f"{section}.{field}" for section, field in fields} | {f"fresh_{name}": name for name in SECTIONS}
+    for name, read in reads.items():
+        begin_rule(rego_folder, name, [read])
 
     compiled = await compile_policy(rego_folder, opa_binary)
 
-    assert "rules/fresh/fresh.rego" in compiled.modules
-    assert [group.mode for group in compiled.groups for rule in group.rules if rule.name == "fresh"] == ["shadow"]
+    fresh = {rule.name: (names_of(rule.reads), group.mode) for group in compiled.groups for rule in group.rules if rule.name in reads}
+    assert fresh == {name: ((read,), "shadow") for name, read in reads.items()}
+
+
+@pytest.mark.parametrize(
+    ("reads", "body", "says"),
+    [
+        (
+            "tenant.sla_class, readings",
+            "shed contains 0.1 if input.tenant.qps > 5",
+            "8: undefined ref: input.tenant.qps. METADATA custom.reads names only tenant.sla_class; it lacks tenant.qps.",
+        ),
+        (
+            "tenant.sla_class",
+            'shed contains 0.1 if input.tenant.sla_clas == "x"',
+            "8: undefined ref: input.tenant.sla_clas. Is sla_class meant?",
+        ),
+        (
+            "tenant.sla_class",
+            "shed contains 0.1 if input.readings.live == 0",
+            "8: undefined ref: input.readings.live. METADATA custom.reads lacks readings.",
+        ),
+        ("tenant, tenant.id", DENY, "1: METADATA custom.reads names tenant and tenant.id: "),
+        ("tenant.sla_clas", DENY, "1: METADATA custom.reads names tenant.sla_clas: tenant has no such field"),
+        ("model.sensitive.roles", DENY, "1: METADATA custom.reads names model.sensitive.roles: "),
+    ],
+)
+async def test_a_field_that_is_not_declared_is_refused(rego_folder: Path, opa_binary: Path, reads: str, body: str, says: str) -> None:
+    """A rule that reads one field of a section is refused at the line that reads another; and wrong reads at METADATA."""
+    write_rule(rego_folder, "mine", body, reads=reads)
+
+    assert (await refusal(rego_folder, opa_binary)).startswith(f"rules/mine/mine.rego:{says}")
+
+
+async def test_a_rule_is_checked_against_the_declared_field_and_answers_by_it(rego_folder: Path, opa_binary: Path) -> None:
+    """Beside a rule on all of the tenant it is a group of its own, answers from the field, and its answers to examples are looked at."""
+    write_rule(rego_folder, "mine", 'shed contains 0.1 if input.tenant.sla_class == "payment"', reads="readings, tenant.sla_class")
+    compiled = await compile_policy(rego_folder, opa_binary)
+
+    (group,) = [group for group in compiled.groups if "mine" in {rule.name for rule in group.rules}]
+    assert (group.name, names_of(group.reads)) == ("tenant__sla_class_readings", ("tenant.sla_class", "readings"))
+
+    write_rule(rego_folder, "mine", "shed contains 2 * 1 if input.tenant.sla_class", reads="tenant.sla_class")
+    assert "shed must be from 0 to 1" in await refusal(rego_folder, opa_binary)
+
+
+@pytest.mark.parametrize(
+    ("reads", "warned"),
+    [
+        ("tenant, readings", "reads tenant and readings, so its answers are as many as tenants times readings"),
+        ("tenant.id, readings", "reads tenant.id and readings, so"),
+        ("tenant.id, tenant.sla_class, readings.kv_mean", "reads tenant.id, tenant.sla_class and readings.kv_mean, so"),
+        ("tenant.sla_class, readings", None),
+        ("tenant.region, tenant.zone, readings", None),
+        ("tenant, readings.live", None),
+        ("subject, request", "reads subject, so each subject needs an answer of its own"),
+        ("subject.attributes", "reads subject.attributes, so each"),
+        ("subject.roles", None),
+    ],
+)
+async def test_what_fields_cost_is_what_they_multiply(rego_folder: Path, opa_binary: Path, reads: str, warned: str | None) -> None:
+    """Fields that tenants, snapshots or subjects share multiply little and are not warned of; the others are as whole sections are."""
+    write_rule(rego_folder, "mine", "shed contains 0.1", reads=reads)
+
+    warnings = [line for line in await advise(await compile_policy(rego_folder, opa_binary), opa_binary) if "mine" in line]
+
+    assert [warned in line for line in warnings if warned] == ([True] if warned else [])
+    assert len(warnings) == (1 if warned else 0)
+
+
+async def test_a_field_whose_absence_widens_is_warned_of_unless_it_is_optional(rego_folder: Path, opa_binary: Path) -> None:
+    """Reading a field alone is warned of like reading its section, and METADATA names it in the same way."""
+    body = "shed contains 0.2 if input.readings.waiting > 1"
+    write_rule(rego_folder, "mine", body, reads="readings.waiting")
+    write_rule(rego_folder, "known_to_open", body, reads="readings.waiting", extra="#   optional: [readings.waiting]\n")
+
+    (warning,) = await advise(await compile_policy(rego_folder, opa_binary), opa_binary)
+
+    assert warning.startswith("rules/mine/mine.rego: without readings.waiting its shed is wider")
+
+
+@pytest.mark.parametrize(
+    ("extra", "says"),
+    [
+        ("#   off: 1\n", "METADATA custom.off must be true or false"),
+        ("#   shadow: maybe\n", "METADATA custom.shadow must be true or false"),
+        ("#   off: true\n#   shadow: true\n", "METADATA custom.off and custom.shadow are both true"),
+        ("#   when: model.sensitve\n", "METADATA custom.when names model.sensitve, which no question has. Is sensitive meant?"),
+    ],
+)
+async def test_modes_and_conditions_that_cannot_be_are_refused(rego_folder: Path, opa_binary: Path, extra: str, says: str) -> None:
+    """A rule would otherwise be in force, or never asked, without its author knowing."""
+    write_rule(rego_folder, "mine", DENY, extra=extra)
+
+    assert f"rules/mine/mine.rego:1: {says}" in await refusal(rego_folder, opa_binary)
+
+
+async def test_a_rule_that_is_off_is_checked_and_not_asked(rego_folder: Path, opa_binary: Path) -> None:
+    """Its text is in the bundle, so that a setting can turn it on; the entry module does not name it."""
+    write_rule(rego_folder, "mine", DENY, extra="#   off: true\n")
+    off = await compile_policy(rego_folder, opa_binary)
+    on = await compile_policy(rego_folder, opa_binary, {"mine": "on"})
+
+    assert ("rules/mine/mine.rego" in off.modules, "sluice.rules.mine" in off.modules["entry.rego"]) == (True, False)
+    assert "sluice.rules.mine" in on.modules["entry.rego"]
+    assert off.revision != on.revision
+
+
+@pytest.mark.parametrize(
+    ("body", "test", "says"),
+    [
+        ("deny := true", "", "deny must be a set"),
+        (DENY.replace("id", "idd"), "", "undefined ref: input.tenant.idd"),
+        ('waive contains input.tenant.qps if input.tenant.sla_class == "payment"', "", "waive must hold codes of denies"),
+        (DENY, "package mine_test\n\ntest_wrong if false\n", "test_wrong failed"),
+    ],
+)
+async def test_a_broken_rule_that_is_off_is_refused(rego_folder: Path, opa_binary: Path, body: str, test: str, says: str) -> None:
+    """Compilation, shapes on the examples and tests are those of every other rule, so turning it on cannot surprise."""
+    path = write_rule(rego_folder, "mine", body, extra="#   off: true\n")
+    path.with_name("mine_test.rego").write_text(test or "package mine_test\n")
+
+    assert says in await refusal(rego_folder, opa_binary)
+
+
+async def test_the_setting_names_rules_for_requests_and_for_nodes(rego_folder: Path, opa_binary: Path) -> None:
+    """Rules of both kinds are turned off by name, and a name that neither has is refused with the nearest."""
+    compiled = await compile_policy(rego_folder, opa_binary, {"pressure": "shadow", "isolation": "off"})
+
+    modes = {rule.name: group.mode for group in compiled.groups for rule in group.rules}
+    assert (modes["pressure"], modes["isolation"], modes["quota"]) == ("shadow", "off", "on")
+    with pytest.raises(PolicyRefused, match="setting policy.rules: no rule is called isolatoin; is isolation meant"):
+        await compile_policy(rego_folder, opa_binary, {"isolatoin": "off"})
 
 
 NEVER = 'if input.tenant.sla_class == "bronze"'

@@ -30,7 +30,7 @@ def test_check_names_groups_and_revision(rego_folder: Path) -> None:
     """The groups, the revision and no warning, as JSON."""
     document = json.loads(call("check", rego_folder, "--output", "json"))
 
-    assert document["groups"]["readings"] == ["pressure"]
+    assert document["groups"]["readings"] == ["in_flight", "liveness", "pressure"]
     assert document["warnings"] == []
     assert len(document["revision"]) == 24
 
@@ -64,7 +64,7 @@ def test_test_names_what_failed(rego_folder: Path) -> None:
 
 
 def test_eval_shows_each_rule_and_the_combination(rego_folder: Path, tmp_path: Path) -> None:
-    """0.86 of the cache is half way between the watermarks, so pressure sheds half; quota limits the tenant to 50 a second."""
+    """0.86 of the cache is half way between the watermarks: half is shed, and 1 - 0.6 x 0.86 is left of the tenant's 50 a second."""
     request = tmp_path / "request.json"
     request.write_text(json.dumps(EXAMPLES["quiet"]))
     readings = tmp_path / "readings.json"
@@ -73,7 +73,8 @@ def test_eval_shows_each_rule_and_the_combination(rego_folder: Path, tmp_path: P
     document = json.loads(call("eval", request, "--path", rego_folder, "--readings", readings, "--output", "json"))
 
     assert document["folder"] == str(rego_folder)
-    assert document["rules"]["pressure"] == {"shed": [pytest.approx(0.5)]}
+    assert document["rules"]["pressure"] == {"scale": [{"dimension": "qps", "factor": pytest.approx(0.484)}], "shed": [pytest.approx(0.5)]}
+    assert document["terms"]["factors"] == [["qps", pytest.approx(0.484)]]
     assert (document["terms"]["shed"], document["terms"]["shed_rule"]) == (pytest.approx(0.5), "pressure")
     assert {"rule": "quota", "bucket": "tenant", "dimension": "qps", "limit": 50, "burst": None} in document["terms"]["limits"]
     assert "shed: probability=0.5, rule=pressure" in call("eval", request, "--path", rego_folder, "--readings", readings)
@@ -189,21 +190,25 @@ def test_eval_refuses_questions_that_decide_never_asks(tmp_path: Path, section: 
 
 
 def test_eval_shows_parts_and_terms_as_lines(rego_folder: Path) -> None:
-    """The question that comes with Sluice: batch work of a tenant with 5 requests a second while the cache is at 0.65."""
+    """The question that comes with Sluice: batch work of a tenant with 5 requests a second while the cache is at 0.65 and 2 wait."""
     write_rule(rego_folder, "batch", 'shed contains 0.25 if input.request.priority == "P2"', reads="request", extra="#   shadow: true\n")
     write_rule(rego_folder, "shut", 'deny contains {"code": "shut", "message": "not now", "status": 403} if input.tenant.qps == 5')
 
     shown = call("eval", QUESTION, "--path", rego_folder)
 
     assert "\nbatch (shadow)\n  shed: 0.25\n" in shown
-    assert "\npressure\n  nothing\n" in shown
+    assert "\npressure\n  scale: dimension=qps, factor=0.53\n" in shown  # 1 - 0.6 x 0.65 - 0.4 x 2 / 10
+    assert "\nliveness\n  nothing\n" in shown
     assert '\nshut\n  deny: code=shut, message="not now", status=403\n' in shown
     terms = shown.split("\nterms\n")[1].splitlines()
     assert terms == [
         '  deny: rule=shut, code=shut, message="not now", status=403, waivable=false',
+        "  limit: rule=kv_budget, bucket=model, dimension=request_tokens, limit=55250",
+        "  limit: rule=kv_budget, bucket=model, dimension=tokens_in_flight, limit=34000, burst=55250",
         "  limit: rule=quota, bucket=tenant, dimension=concurrency, limit=2",
         "  limit: rule=quota, bucket=tenant, dimension=qps, limit=5",
         "  limit: rule=quota, bucket=tenant, dimension=tpm, limit=2000",
         "  cost: requests=1, input=1, output=1, cached=1",
+        "  scale: dimension=qps, factor=0.53",
         "  shed: probability=0",
     ]

@@ -1,0 +1,31 @@
+# METADATA
+# title: No engine to see
+# description: |
+#   Sheds half of the requests while no engine of the model tells how it is, and all of them while one shows gauges that do
+#   not move: its page says that it stands still, and what finds out whether it does is the probe that Sluice lets through.
+# custom:
+#   row: A2
+#   reads: [readings]
+#   optional: [readings.live, readings.frozen]
+package sluice.rules.liveness
+
+# Share shed while no engine of the model is live (A2).
+blind_shed := 0.5
+
+default live := 0
+
+live := input.readings.live
+
+default frozen := 0
+
+frozen := input.readings.frozen
+
+shed contains blind_shed if {
+	live == 0
+	frozen == 0
+}
+
+shed contains 1 if {
+	live == 0
+	frozen > 0
+}
