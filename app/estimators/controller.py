@@ -89,11 +89,11 @@ class Output:
 def error(measured: Levels, set_points: Levels, proven: int = 0) -> float | None:
     """The tightest signal's distance below its set point, as a share of it: -1..1, below 0 above it; None: nothing known.
 
-    Waiting requests count as a share of those in flight where these are more: one too many waiting is one too many of all.
+    Too many waiting count as a share of those in flight where these are more: one too many waiting is one too many of all.
     """
     shares = (
         _below(measured.kv_ratio, set_points.kv_ratio),
-        _below(measured.waiting, set_points.waiting, least_scale=proven),
+        _below(measured.waiting, set_points.waiting, of=proven),
         _below(measured.iteration_ms, set_points.iteration_ms),
     )
     return min((share for share in shares if share is not None), default=None)
@@ -142,11 +142,11 @@ class Controller:
         self._admission = min(wanted, self._admission + ADMISSION_UP_PER_S * step_s)
 
 
-def _below(value: float | None, set_point: float | None, least_scale: float = 0.0) -> float | None:
+def _below(value: float | None, set_point: float | None, of: float = 0.0) -> float | None:
     if value is None or set_point is None or not (_possible(value) and _possible(set_point)):
         return None
-    scale = max(set_point, least_scale) or 1.0
-    return max(-1.0, min(1.0, (set_point - value) / scale))
+    scale = max(set_point, of) if value > set_point else set_point
+    return max(-1.0, min(1.0, (set_point - value) / (scale or 1.0)))
 
 
 def _direction(error: float, before: int) -> int:
