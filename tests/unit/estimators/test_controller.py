@@ -158,6 +158,19 @@ def test_rests_near_the_set_point():
         assert {start} == {output.max_in_flight for output in loop.run(5, Levels(kv_ratio=kv_ratio), Load(start))}
 
 
+def test_what_moves_goes_on_to_the_middle_of_the_band():
+    """A room of 3 % starts no growth, but growth that a larger one started goes on through it, and stops at 0.5 %."""
+    loop, nearly, there = low(to=10), Levels(kv_ratio=0.776), Levels(kv_ratio=0.796)
+    loop.run(2, RELAXED, Load(64))
+    loop.run(2, nearly, Load(64))
+    started = loop.run(20, nearly, Load(64))
+    assert started[-1].max_in_flight > started[0].max_in_flight
+
+    loop.run(2, there, Load(64))
+    assert len({output.max_in_flight for output in loop.run(20, there, Load(64))}) == 1
+    assert len({output.max_in_flight for output in loop.run(20, nearly, Load(64))}) == 1
+
+
 def test_admission_falls_with_the_error_and_returns_smoothly():
     """Below the set point all are let in; 25 % above it half are; then admission returns by 5 % in 100 ms."""
     loop = Loop()
