@@ -1,138 +1,49 @@
-"""Reads device memory all the time: GPUs of this machine by NVML, or else by nvidia-smi, and those of others by DCGM exporters.
+"""Has device memory read all the time: one task for this machine and one for each DCGM exporter.
 
-Of a GPU that several tell, NVML is believed first, then nvidia-smi, then the exporters in their order.
-When down: a source that says it cannot tell makes its GPUs unknown, and one that does not answer lets their figures grow
-old; the others go on. Rules then have the engines' own readings alone.
+When down: each source is asked again and again on its own; what its silence means is said in gpu_readings.py.
 """
 
 import asyncio
-import contextlib
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from urllib.parse import urlsplit
-
-import aiohttp
-import structlog
+from collections.abc import Awaitable, Callable, Iterable
 
 from app.clock import Clock
-from app.observability.metrics import Metrics
 from app.settings import EngineSettings, GpuSettings
-from app.telemetry.blocking import Blocking
-from app.telemetry.board import Board
-from app.telemetry.dcgm import DCGM, DcgmPages
-from app.telemetry.device_memory import OTHER, SourceDown
-from app.telemetry.exposition import PageBroken
-from app.telemetry.gpu_table import GpuTable
-from app.telemetry.nvidia_smi import DEADLINE_S, NVIDIA_SMI, NvidiaSmi
-from app.telemetry.nvml import NVML, Nvml
-from app.telemetry.scrape import ScrapeFailed, fetch
-from app.telemetry.snapshot import Gpu
-from app.telemetry.trouble import FIRST_CONTACT_MS, Reminder
-
-NVML_TIMEOUT_S = 2.0
-"""A reading takes milliseconds, the first one, which wakes the driver, up to a second or two."""
-SMI_TIMEOUT_S = DEADLINE_S + 1.0
-"""It ends itself at its deadline; this is for one that cannot even be killed."""
-ABSENT = frozenset(["no_library", "no_driver", "no_program"])
-"""What a machine without GPUs says: trouble only where it worked before."""
-
-Read = Callable[[], tuple[Gpu, ...] | None]
-
-log = structlog.get_logger()
+from app.telemetry.dcgm import DcgmPages
+from app.telemetry.gpu_readings import GpuReadings, place
 
 
 class Gpus:
-    """One task for this machine and one per exporter, all writing on one board. `configure` may be called again at any time."""
+    """The tasks. `configure` may be called again at any time; `stop` ends them."""
 
-    def __init__(
-        self,
-        board: Board,
-        session: aiohttp.ClientSession,
-        *,
-        clock: Clock,
-        metrics: Metrics,
-        scrape_timeout_ms: float,
-        nvml: Nvml | None = None,
-        nvidia_smi: NvidiaSmi | None = None,
-    ) -> None:
-        self._board = board
-        self._session = session
+    def __init__(self, readings: GpuReadings, clock: Clock) -> None:
+        self._readings = readings
         self._clock = clock
-        self._metrics = metrics
-        self._timeout_ms = scrape_timeout_ms
-        self._nvml = nvml or Nvml(clock)
-        self._nvidia_smi = nvidia_smi or NvidiaSmi(clock)
-        self._blocking = {name: Blocking(name) for name in (NVML, NVIDIA_SMI)}
-        self._worked: set[str] = set()
-        self._table = GpuTable()
-        self._reminder = Reminder(clock)
-        self._settings = GpuSettings()
+        self._interval_ms = 0
         self._machine: asyncio.Task[None] | None = None
         self._exporters: dict[str, asyncio.Task[None]] = {}
-        self._states: dict[str, str] = {}
-        self._introduced = False
-        self._named: dict[str, str] = {}
-        self._missed: set[str] = set()
-        self._configured_ms = clock.monotonic_ms()
-        self._measured: set[str] = set()
 
     def configure(self, settings: GpuSettings, engines: Iterable[EngineSettings]) -> None:
         """Read exactly these sources; those that stay are not disturbed."""
-        self._settings = settings
-        self._named = {gpu: engine.name for engine in engines for gpu in engine.gpus}
-        self._configured_ms = self._clock.monotonic_ms()
-        self._table.order = (NVML, NVIDIA_SMI, *settings.dcgm)
+        self._interval_ms = settings.interval_ms
+        self._readings.configure(settings, engines)
         for url in [url for url in self._exporters if url not in settings.dcgm]:
             self._exporters.pop(url).cancel()
-            self._table.drop(url)
         for url in settings.dcgm:
             if url not in self._exporters:
-                self._exporters[url] = asyncio.create_task(self._keep_scraping(url), name=f"gpus of {_place(url)}")
-        self._machine = self._machine or asyncio.create_task(self._every_interval(self.read), name="gpus of this machine")
+                self._exporters[url] = asyncio.create_task(self._keep_scraping(url), name=f"gpus of {place(url)}")
+        self._machine = self._machine or asyncio.create_task(self._every_interval(self._readings.read), name="gpus of this machine")
 
     async def stop(self) -> None:
-        """End all readings, and let NVML go."""
+        """End all readings."""
         tasks = [*self._exporters.values(), *([self._machine] if self._machine else [])]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        with contextlib.suppress(TimeoutError):  # it hangs, and does not keep the process
-            await self._blocking[NVML].call(self._nvml.close, NVML_TIMEOUT_S)
-
-    async def read(self) -> None:
-        """Ask this machine once: nvidia-smi only where NVML does not tell."""
-        works = False
-        if self._settings.nvml == "off":
-            self._table.drop(NVML)
-        else:
-            works = await self._ask(NVML, self._nvml.read, NVML_TIMEOUT_S)
-        if works or self._settings.nvidia_smi == "off":
-            self._table.drop(NVIDIA_SMI)
-        else:
-            await self._ask(NVIDIA_SMI, self._nvidia_smi.read, SMI_TIMEOUT_S)
-        if not self._introduced:
-            self._introduced = True
-            log.info("gpus.sources", **self._states, dcgm=[_place(url) for url in self._settings.dcgm])
-        self._publish()
-
-    async def scrape(self, url: str, pages: DcgmPages) -> None:
-        """Ask one exporter once."""
-        started_ms = self._clock.monotonic_ms()
-        try:
-            raw = await fetch(self._session, url.rstrip("/") + "/metrics", self._timeout_ms)
-            gpus = pages.read(raw.body, raw.content_type)
-        except ScrapeFailed as error:
-            self._late(url, error.problem, str(error))
-        except PageBroken as error:
-            self._late(url, "parse", error.message)
-        except Exception as error:  # noqa: BLE001 - whatever an answer provokes, this exporter is asked again
-            self._late(url, OTHER, repr(error))
-        else:
-            self._tell(url, gpus, started_ms)
-        self._publish()
+        await self._readings.close()
 
     async def _keep_scraping(self, url: str) -> None:
         pages = DcgmPages()
-        await self._every_interval(lambda: self.scrape(url, pages))
+        await self._every_interval(lambda: self._readings.scrape(url, pages))
 
     async def _every_interval(self, work: Callable[[], Awaitable[None]]) -> None:
         """For ever, one at a time, the next one an interval after the start of the last or when that is over."""
@@ -140,72 +51,4 @@ class Gpus:
             started_ms = self._clock.monotonic_ms()
             await work()
             took_ms = self._clock.monotonic_ms() - started_ms
-            await asyncio.sleep(max(0.0, self._settings.interval_ms - took_ms) / 1000)
-
-    async def _ask(self, source: str, read: Read, timeout_s: float) -> bool:
-        """Whether the source told its GPUs, in time."""
-        started_ms = self._clock.monotonic_ms()
-        try:
-            gpus = await self._blocking[source].call(read, timeout_s)
-        except TimeoutError as error:
-            self._late(source, "timeout", str(error) or f"no answer in {timeout_s:g} s")
-        except SourceDown as error:
-            self._fail(source, error.problem, str(error))
-        except Exception as error:  # noqa: BLE001 - whatever a library or program answers, it is asked again
-            self._fail(source, OTHER, repr(error))
-        else:
-            if gpus is not None:
-                self._tell(source, gpus, started_ms)
-            return gpus is not None
-        return False
-
-    def _tell(self, source: str, gpus: Sequence[Gpu], taken_ms: float) -> None:
-        self._states[source] = f"{len(gpus)} GPUs"
-        self._worked.add(source)
-        self._table.tell(source, gpus, taken_ms=taken_ms, now_ms=self._clock.monotonic_ms())
-        for problem in sorted({gpu.problem for gpu in gpus if gpu.problem}):
-            ids = [gpu.id for gpu in gpus if gpu.problem == problem]
-            self._count(source, problem, len(ids), gpus=ids)
-
-    def _fail(self, source: str, problem: str, detail: str) -> None:
-        self._states[source] = problem
-        self._table.fail(source, problem, now_ms=self._clock.monotonic_ms())
-        if problem not in ABSENT or source in self._worked:
-            self._count(source, problem, detail=detail)
-
-    def _late(self, source: str, problem: str, detail: str) -> None:
-        self._states[source] = problem
-        self._table.late(source, problem)
-        self._count(source, problem, detail=detail)
-
-    def _count(self, source: str, problem: str, times: int = 1, **detail: object) -> None:
-        kind = source if source in self._blocking else DCGM
-        self._metrics.gpu_errors.labels(kind, problem).inc(times)
-        if self._reminder.due(source, problem):
-            log.warning("gpus.unknown", source=kind, place=_place(source) if kind == DCGM else None, problem=problem, **detail)
-
-    def _publish(self) -> None:
-        gpus = self._table.gpus()
-        self._board.put_gpus(gpus, self._table.taken_ms())
-        ratios = {self._metrics.gpu(gpu.id): gpu.memory_ratio for gpu in gpus if gpu.memory_ratio is not None and gpu.problem is None}
-        for gone in self._measured - ratios.keys():
-            self._metrics.gpu_memory.remove(gone)
-        for gpu, ratio in ratios.items():
-            self._metrics.gpu_memory.labels(gpu).set(ratio)
-        self._measured = set(ratios)
-        self._say_missing({gpu.id for gpu in gpus})
-
-    def _say_missing(self, known: set[str]) -> None:
-        """Warn once of each GPU that an engine names and nobody reports, when all sources had time to."""
-        if self._clock.monotonic_ms() - self._configured_ms < FIRST_CONTACT_MS:
-            return
-        missing = self._named.keys() - known
-        if new := sorted(missing - self._missed):
-            engines = sorted({self._named[gpu] for gpu in new})
-            log.warning("gpus.not_reported", gpus=new, engines=engines, hint="Correct engines[].gpus, or add the exporter to gpus.dcgm.")
-        self._missed = missing
-
-
-def _place(url: str) -> str:
-    """Host and port, without a password."""
-    return urlsplit(url).netloc.rpartition("@")[2]
+            await asyncio.sleep(max(0.0, self._interval_ms - took_ms) / 1000)

@@ -27,6 +27,7 @@ from app.errors import BadRequest, ConfigError, SluiceError, Unauthorized
 from app.observability.metrics import Metrics
 from app.telemetry.board import Board
 from app.telemetry.configuration import Configuration, changes
+from app.telemetry.gpu_readings import GpuReadings
 from app.telemetry.gpus import Gpus
 from app.telemetry.poller import Poller
 from app.telemetry.scrape import open_session
@@ -49,7 +50,7 @@ def build_app(file: Path, configuration: Configuration, *, clock: Clock, metrics
         async with open_session() as session:
             timeout_ms = configuration.settings.telemetry.scrape_timeout_ms
             poller = Poller(board, session, clock=clock, metrics=metrics, scrape_timeout_ms=timeout_ms)
-            gpus = Gpus(board, session, clock=clock, metrics=metrics, scrape_timeout_ms=timeout_ms)
+            gpus = Gpus(GpuReadings(board, session, clock=clock, metrics=metrics, scrape_timeout_ms=timeout_ms), clock)
 
             def configure(new: Configuration) -> None:
                 poller.configure(new.engines, new.specs)
