@@ -58,7 +58,7 @@ class Names:
     ttft: tuple[Mean, ...] = ()
     """Time to the first token."""
     progress: tuple[str, ...] = ()
-    """Counters beside those above whose movement shows that the engine works."""
+    """Gauges and counters beside those above that move when the engine works, and stay while it does not."""
     model_labels: tuple[str, ...] = ()
     """The label that holds the model. An engine without one tells a single model."""
     rank_labels: tuple[str, ...] = ()

@@ -7,6 +7,8 @@ from app.telemetry.names import SECONDS, Mean, Names, Product, Shape, Value, his
 
 SEPARATORS = (":", "_")
 ALL_PRIORITIES = {"priority": ""}
+MOVES_WITH_WORK = ("prompt_tokens_total", "generation_tokens_total", "realtime_tokens_total", "num_used_tokens", "gen_throughput")
+"""Token counters grow when a request ends; the others move with its steps."""
 
 
 def _values(name: str) -> tuple[Value, ...]:
@@ -27,7 +29,7 @@ NAMES = Names(
     ),
     iteration=_histograms("inter_token_latency_seconds", "time_per_output_token_seconds"),
     ttft=_histograms("time_to_first_token_seconds"),
-    progress=tuple(f"sglang{separator}{name}" for separator in SEPARATORS for name in ("prompt_tokens_total", "generation_tokens_total")),
+    progress=tuple(f"sglang{separator}{name}" for separator in SEPARATORS for name in MOVES_WITH_WORK),
     model_labels=("model_name", "name"),
     rank_labels=("dp_rank",),
 )

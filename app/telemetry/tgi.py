@@ -13,5 +13,5 @@ NAMES = Names(
         histogram("tgi_batch_inference_duration", SECONDS, {"method": "decode"}),
         histogram("tgi_request_mean_time_per_token_duration", SECONDS),
     ),
-    progress=("tgi_request_count", "tgi_request_success", "tgi_batch_current_max_tokens"),
+    progress=("tgi_batch_inference_count", "tgi_batch_current_max_tokens", "tgi_request_count", "tgi_request_success"),
 )

@@ -20,7 +20,6 @@ from app.simulator.faults import Load
 from app.telemetry.configuration import load
 from app.telemetry.follow import Follower, follow
 from app.telemetry.server import build_app
-from app.telemetry.snapshot import Reading
 from tests.fixtures.engine import eventually, serving
 from tests.fixtures.telemetry import telemetry, write_settings
 
@@ -59,8 +58,9 @@ async def test_a_snapshot_tells_what_the_engines_told(tmp_path):
     async with stand_in() as (one, one_url), stand_in(names="v0") as (two, two_url):
         one.load, two.load = Load(kv_ratio=0.25, waiting=3), Load(kv_ratio=0.75, waiting=4)
         async with telemetry(tmp_path, {"a": one_url, "b": two_url}) as running:
-            a = await running.node("a", problem=None, readings={"m": Reading(kv_ratio=0.25, waiting=3, running=0, free_tokens=768)})
-            b = await running.node("b", problem=None, readings={"m": Reading(kv_ratio=0.75, waiting=4, running=0, free_tokens=256)})
+            await running.reading("a", kv_ratio=0.25, waiting=3, running=0, capacity_tokens=1024, free_tokens=768)
+            await running.reading("b", kv_ratio=0.75, waiting=4, running=0, capacity_tokens=1024, free_tokens=256)
+            a, b = await running.node("a", problem=None), await running.node("b", problem=None)
 
             assert a.age_ms is not None
             assert b.age_ms is not None
@@ -71,7 +71,7 @@ async def test_a_snapshot_tells_what_the_engines_told(tmp_path):
 async def test_long_polls(tmp_path):
     """A poll of the newest generation waits for a change, or ends with the same one; another generation is answered at once."""
     async with stand_in() as (engine, url), telemetry(tmp_path, {"a": url}) as running:
-        await running.node("a", readings={"m": Reading(kv_ratio=0.0, waiting=0, running=0, free_tokens=1024)})
+        await running.reading("a", kv_ratio=0.0, waiting=0, running=0, free_tokens=1024)
         loop = asyncio.get_running_loop()
         # A generation that was being published when the node appeared is over after a poll that waits for it.
         first = await running.snapshot(after=(await running.snapshot()).generation, wait_ms=100)
