@@ -4,7 +4,7 @@ import asyncio
 
 from app.clock import ManualClock
 from app.telemetry.board import Board
-from app.telemetry.snapshot import Loads, Node, Reading
+from app.telemetry.snapshot import Gpu, Loads, Node, Reading
 
 
 def node(kv=0.5, problem=None):
@@ -90,3 +90,18 @@ async def test_a_refused_file_is_told_at_once():
     board.report(Loads(refused=1, problem="kind"))
 
     assert (await board.beyond(1, wait_ms=5000)).loads == Loads(refused=1, problem="kind")
+
+
+async def test_gpus_are_content_and_their_ages_are_not():
+    """A new figure of memory makes a generation, the same one read again only a younger age; one never read has none."""
+    clock = ManualClock()
+    board = Board(clock)
+    gpus = [Gpu("GPU-b", 4, 1, 0.25), Gpu("GPU-a", problem="lost")]
+    board.put_gpus(gpus, {"GPU-b": 0.0})
+    first = await board.beyond(1, wait_ms=5000)
+    clock.advance(200)
+    board.put_gpus(gpus, {"GPU-b": 190.0})
+    again = await board.beyond(2, wait_ms=1)
+
+    assert (first.generation, again.generation) == (2, 2)
+    assert [(gpu.id, gpu.age_ms) for gpu in again.gpus] == [("GPU-a", None), ("GPU-b", 10.0)]
