@@ -54,8 +54,8 @@ async def try_question(folder: Path, binary: Path, modes: Modes, question: Mappi
 
 
 def _names(compiled: Compiled, mode: RuleMode) -> list[str]:
-    """Rules that are in this mode."""
-    return [rule.name for group in compiled.groups if group.mode == mode for rule in group.rules]
+    """Rules for requests that are in this mode."""
+    return [rule.name for group in compiled.groups_of(REQUESTS) if group.mode == mode for rule in group.rules]
 
 
 def _terms(revision: str, parts: list[Any], tenant: Mapping[str, Any]) -> dict[str, Any]:

@@ -45,6 +45,24 @@ def test_check_refuses_with_exit_code_five(rego_folder: Path) -> None:
     assert refused.value.exit_code == 5
 
 
+@pytest.mark.parametrize("mode", ["on", "off", "shadow"])
+def test_check_prints_the_mode_of_each_rule(rego_folder: Path, mode: str) -> None:
+    """What --set says of a rule is told beside what it reads, and under `modes` as JSON; rules for nodes are no exception."""
+    write_rule(rego_folder, "mine", "shed contains 0.1", reads="tenant.sla_class, tenant.region, readings")
+    settings = ("--set", f"policy.rules.mine={mode}", "--set", f"policy.rules.isolation={mode}")
+
+    assert f"\nmine: {mode}, reads tenant.region, tenant.sla_class, readings\n" in call("check", rego_folder, *settings)
+    modes = json.loads(call("check", rego_folder, *settings, "--output", "json"))["modes"]
+    assert (modes["mine"], modes["isolation"], modes["quota"]) == (mode, mode, "on")
+
+
+def test_a_name_that_no_rule_has_is_refused_by_every_command(rego_folder: Path) -> None:
+    """The nearest name is told, whether the folder is checked or a question is tried on it."""
+    for command in (("check", rego_folder), ("eval", QUESTION, "--path", rego_folder)):
+        with pytest.raises(PolicyRefused, match=r"policy\.rules: no rule is called presure; is pressure meant"):
+            call(*command, "--set", "policy.rules.presure=off")
+
+
 def test_test_tells_coverage_and_what_no_test_reaches(rego_folder: Path) -> None:
     """All of our lines are reached; a rule without tests is named, and refused below a threshold."""
     assert "100.0 %" in call("test", rego_folder)
@@ -90,6 +108,33 @@ def test_eval_refuses_what_is_no_question(rego_folder: Path, tmp_path: Path) -> 
 
     assert "readings" in refused.value.advice
     assert "examples/questions/batch.json" in refused.value.advice
+
+
+def test_eval_honours_the_modes_of_the_settings(rego_folder: Path, tmp_path: Path) -> None:
+    """A deny in force, in shadow and off: it refuses, is shown beside the terms, is named and not asked. Rules for nodes are not named."""
+    write_rule(rego_folder, "shut", 'deny contains {"code": "shut", "message": "not now", "status": 403} if input.tenant.qps == 5')
+    modes = {mode: call("eval", QUESTION, "--path", rego_folder, "--set", f"policy.rules.shut={mode}") for mode in ("on", "shadow", "off")}
+    denies = {mode: said.split("\nterms\n")[1].count("deny: rule=shut") for mode, said in modes.items()}
+    config = tmp_path / "sluice.yaml"
+    config.write_text("policy: {rules: {shut: off, isolation: off}}\n")
+
+    assert denies == {"on": 1, "shadow": 0, "off": 0}
+    assert '\nshut (shadow)\n  deny: code=shut, message="not now", status=403\n' in modes["shadow"]
+    assert "\nshut (off)\n" in modes["off"]
+    tried = json.loads(call("eval", QUESTION, "--path", rego_folder, "--config", config, "--output", "json"))
+    assert ("shut" in tried["off"], "shut" in tried["rules"], "isolation" in tried["off"]) == (True, False, False)
+
+
+def test_new_begins_a_rule_that_reads_fields(rego_folder: Path) -> None:
+    """METADATA names them, the rule looks at the first, and a field that no section has is refused."""
+    call("new", "late", "--reads", "tenant.sla_class", "--reads", "readings.ttft_ms", "--path", rego_folder)
+    text = (rego_folder / "rules/late/late.rego").read_text()
+
+    assert "#   reads: [tenant.sla_class, readings.ttft_ms]\n" in text
+    assert "input.tenant.sla_class == refused" in text
+    assert "\nlate: shadow, reads tenant.sla_class, readings.ttft_ms\n" in call("check", rego_folder)
+    with pytest.raises(BadRequest, match=r"--reads names tenant\.sla: tenant has no such field"):
+        call("new", "later", "--reads", "tenant.sla", "--path", rego_folder)
 
 
 def test_new_begins_a_rule_and_never_overwrites(rego_folder: Path) -> None:

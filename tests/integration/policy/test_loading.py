@@ -13,7 +13,7 @@ from app.policy.bundle import Compiled, archive
 from app.policy.check import Seen, compile_policy
 from app.policy.examples import QUIET
 from app.policy.last_good import LastGood
-from app.policy.modes import Modes
+from app.policy.modes import NO_MODES, Modes
 from tests.fixtures.policy import Running, question, running_policy, write_rule
 from tests.fixtures.waiting import until
 
@@ -93,6 +93,41 @@ async def test_what_opa_refuses_keeps_the_last_good_one_and_is_not_offered_again
         assert running.policy.revision not in (r1, "spoiled")
 
 
+async def test_a_rule_that_is_off_or_in_shadow_by_the_setting_changes_no_terms(rego_folder: Path, opa_binary: Path, sockets: Path) -> None:
+    """Pressure sheds half of the requests at 0.86 of the cache; off or in shadow it sheds none, and in shadow one can see what it would."""
+    full = question(readings={"live": 1, "known": 1, "kv_mean": 0.86})
+    shed: dict[str, float] = {}
+    judged: dict[str, list[str]] = {}
+    revisions = set()
+    for mode, modes in {"on": NO_MODES, "off": {"pressure": "off"}, "shadow": {"pressure": "shadow"}}.items():
+        async with running_policy(rego_folder, opa_binary, sockets, modes=modes) as running:
+            terms = await running.terms(full)
+            shed[mode], revisions = terms.shed, {*revisions, terms.revision}
+            judged[mode] = [judged.rule for judged in await running.policy.shadows(full, terms) if judged.rule == "pressure"]
+
+    assert shed == {"on": pytest.approx(0.5), "off": 0, "shadow": 0}
+    assert judged == {"on": [], "off": [], "shadow": ["pressure"]}
+    assert len(revisions) == 3
+
+
+async def test_a_rule_that_reads_a_field_is_asked_once_a_class(rego_folder: Path, opa_binary: Path, sockets: Path) -> None:
+    """A hundred tenants of two classes are two questions to that rule's group, and each gets the answer of its class."""
+    write_rule(rego_folder, "mine", 'shed contains 0.25 if input.tenant.sla_class == "payment"', reads="tenant.sla_class, time.weekday")
+    async with running_policy(rego_folder, opa_binary, sockets) as running:
+        for number in range(100):
+            sla_class = ("payment", "standard")[number % 2]
+            terms = await running.terms(question(tenant={**QUIET["tenant"], "id": f"t{number}", "sla_class": sla_class}))
+            assert terms.shed == (0.25, 0)[number % 2]
+        looked = {
+            result: running.metrics.registry.get_sample_value(
+                "sluice_policy_memo_lookups_total", {"group": "tenant__sla_class_time__weekday", "result": result}
+            )
+            for result in ("miss", "hit")
+        }
+
+    assert looked == {"miss": 2, "hit": 98}
+
+
 async def test_no_revision_is_mixed_while_the_bundle_changes(rego_folder: Path, opa_binary: Path, sockets: Path) -> None:
     """Each of the answers given during a change is wholly of the old or of the new revision, and none fails."""
     async with running_policy(rego_folder, opa_binary, sockets) as running:
@@ -126,3 +161,18 @@ async def test_a_restart_over_a_refused_folder_goes_on_with_the_last_policy_that
         assert after.policy.revision == revision
         await until_shed(after, 0.5, within_s=5.0)
         assert "rules/mine/mine.rego" in str(after.loader.state.problem)
+
+
+async def test_a_misspelt_name_in_the_setting_goes_on_with_the_last_policy_that_ran(
+    rego_folder: Path, opa_binary: Path, sockets: Path, tmp_path: Path
+) -> None:
+    """A restart with a name that no rule has refuses the folder and says which is meant; what ran here last, and the other modes, hold."""
+    last_good = LastGood(tmp_path / "policy" / "last-good")
+    full = question(readings={"live": 1, "known": 1, "kv_mean": 0.86})
+    async with running_policy(rego_folder, opa_binary, sockets, last_good=last_good) as before:
+        assert (await before.terms(full)).shed == pytest.approx(0.5)
+
+    modes: Modes = {"pressure": "off", "qota": "off"}
+    async with running_policy(rego_folder, opa_binary, sockets, modes=modes, last_good=last_good) as after:
+        assert "setting policy.rules: no rule is called qota; is quota meant?" in str(after.loader.state.problem)
+        assert (await after.terms(full)).shed == 0
