@@ -90,14 +90,18 @@ class Pages:
 
     def _page_reading(self, told: Told) -> PageReading:
         names = self._names
-        kv = self._ranks(told, names.kv, most=1.0, combine=max)
+        kv, waiting, running = _whole(
+            self._ranks(told, names.kv, most=1.0, combine=max),
+            self._ranks(told, names.waiting),
+            self._ranks(told, names.running),
+        )
         capacity = self._capacity(told, kv)
         free = {rank: _free(capacity.get(rank), ratio) for rank, ratio in kv.items()}
         return PageReading(
             Reading(
                 kv_ratio=max(_all_known(kv), default=None),
-                waiting=_count(self._ranks(told, names.waiting)),
-                running=_count(self._ranks(told, names.running)),
+                waiting=_count(waiting),
+                running=_count(running),
                 capacity_tokens=_count(capacity),
                 free_tokens=_count(free),
             ),
@@ -172,6 +176,11 @@ def _combined(parts: Mapping[Part, float | None], combine: Combine) -> dict[Rank
         other = ranks.get(rank, 0.0)
         ranks[rank] = None if other is None or value is None else combine(other, value)
     return ranks
+
+
+def _whole(*signals: Ranks) -> list[Ranks]:
+    """The signals, without those that lack some of the ranks that another tells: a part of the page is missing."""
+    return [{} if any(ranks.keys() < others.keys() for others in signals) else ranks for ranks in signals]
 
 
 def _all_known(ranks: Ranks) -> list[float]:

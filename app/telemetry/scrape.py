@@ -46,13 +46,21 @@ async def fetch(session: aiohttp.ClientSession, url: str, timeout_ms: float) -> 
                 raise ScrapeFailed("status", f"answered {response.status}")
             if response.headers.get("content-encoding", "identity") != "identity":
                 raise ScrapeFailed("parse", "answered compressed, though asked not to")
-            return RawPage(await _bounded(response), response.headers.get("content-type", ""))
+            body = await _bounded(response)
+            if not (body.endswith(b"\n") or _told_its_end(response)):
+                raise ScrapeFailed("parse", "the page may have been cut")
+            return RawPage(body, response.headers.get("content-type", ""))
     except TimeoutError:
         raise ScrapeFailed("timeout") from None
     except aiohttp.ClientPayloadError:
         raise ScrapeFailed("parse", "the page was cut") from None
     except (aiohttp.ClientError, OSError) as error:
         raise ScrapeFailed("connect", type(error).__name__) from None
+
+
+def _told_its_end(response: aiohttp.ClientResponse) -> bool:
+    """Whether the answer said where it ends, and so was read whole; else it ended where the connection did, in a number maybe."""
+    return "content-length" in response.headers or "chunked" in response.headers.get("transfer-encoding", "")
 
 
 async def _bounded(response: aiohttp.ClientResponse) -> bytes:

@@ -73,6 +73,19 @@ async def test_an_engine_that_freezes_keeps_its_last_reading_and_its_age_grows(t
         assert thawed.age_ms < 100
 
 
+async def test_stale_gauges_are_read_as_told_until_a_request_brings_the_truth(tmp_path):
+    """A page whose requests were all dropped goes on telling of them, fresh and well; the first new request ends that."""
+    async with stand_in() as (engine, url), telemetry(tmp_path, {"a": url}) as running, aiohttp.ClientSession(url) as caller:
+        engine.set_fault(Fault("stuck"))
+        polled = running.count("sluice_scrapes_total", node="a", result="ok")
+        await eventually(lambda: running.count("sluice_scrapes_total", node="a", result="ok") >= polled + 5)
+        assert (await running.node("a", problem=None)).readings["m"].kv_ratio == 0.5
+
+        async with caller.post("/v1/completions", json={"prompt": "one", "max_tokens": 1}) as answer:
+            assert answer.status == 200
+        await eventually(lambda: running.count("sluice_engine_kv_cache_usage_ratio", node="a", model="m") == 0)
+
+
 @pytest.mark.parametrize(
     ("fault", "problem", "kv"), [("error500", "status", 0.5), ("html", "parse", 0.5), ("nan", "missing:kv", None), ("restart", None, 0.5)]
 )
@@ -116,6 +129,13 @@ async def test_broken_answers(tmp_path, answer, problem):
     async with raw_engine(answer) as url, telemetry(tmp_path, {"a": url}, scrape_timeout_ms=2000) as running:
         node = await running.node("a", problem=problem)
         assert (node.readings, node.age_ms) == ({}, None)
+
+
+@pytest.mark.parametrize(("page", "problem"), [(PAGE, None), (PAGE[:-3], "parse"), (PAGE[:-1], "parse")])
+async def test_a_page_that_ends_with_its_connection(tmp_path, page, problem):
+    """Where nothing tells how long a page is, it is whole when its last line is: 1 may be the beginning of 15."""
+    async with raw_engine(b"HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\n" + page) as url, telemetry(tmp_path, {"a": url}) as running:
+        await running.node("a", problem=problem)
 
 
 async def test_a_refused_connection(tmp_path):

@@ -95,6 +95,14 @@ def test_one_unknown_rank_makes_the_reading_unknown():
     assert read(text) == Reading(waiting=4)
 
 
+def test_a_signal_that_lacks_a_rank_is_unknown():
+    """A page that was cut tells some ranks of one signal and all of another: the missing one may be the fullest."""
+    whole = "".join(f'{name}{{model="m",dp_rank="{rank}"}} 1\n' for name in ("waiting", "kv_new") for rank in (0, 1))
+    assert read(whole) == Reading(kv_ratio=1.0, waiting=2)
+    assert read(whole[: whole.rindex("kv_new")]) == Reading(waiting=2)
+    assert read('waiting{model="m"} 1\nkv_new{model="m",dp_rank="0"} 1\n') == Reading(kv_ratio=1.0, waiting=1)
+
+
 def test_models_are_kept_apart():
     """Two models on one page have readings of their own; a series without a model belongs to neither."""
     text = 'kv_new{model="m"} 0.1\nkv_new{model="n"} 0.9\nkv_new 0.5\nwaiting 3\n'
