@@ -23,14 +23,17 @@ class Bucket:
     limit: float
     """qps: requests/s; tpm: tokens/min; concurrency: leases; tokens_in_flight, request_tokens: tokens."""
     burst: float | None = None
-    """Capacity of a qps or tpm bucket; None: one second's (at least 1), or one minute's budget."""
+    """Capacity of a qps or tpm bucket; None: one second's (at least 1), or one minute's budget. Of tokens_in_flight the most that
+    its limit may become: who is larger than the limit of the moment waits; None: the limit stays what it is."""
     factor: float = 1.0
     """0..1.5; price = min(capacity, cost / factor); concurrency compares with max(1, limit * factor); 0 sheds."""
 
     @property
     def capacity(self) -> float:
-        """What a request may cost at most, before any factor: qps and tpm hold their burst, the others their limit."""
-        return gcra.capacity(self.limit, self.burst) if self.dimension in ("qps", "tpm") else self.limit
+        """What a request may cost at most, before any factor: what rates and tokens in flight hold at best, the others their limit."""
+        if self.dimension in ("qps", "tpm"):
+            return gcra.capacity(self.limit, self.burst)
+        return self.burst if self.dimension == "tokens_in_flight" and self.burst is not None else self.limit
 
     @property
     def bound(self) -> float:

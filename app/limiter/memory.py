@@ -90,7 +90,7 @@ class MemoryLimiter:
         for bucket, price in zip(lease.buckets, lease.prices, strict=True):
             meter = self._meters.of(bucket)
             if freed:
-                meter.free(lease)
+                meter.free(lease, price, now_ms, ran=True)
             prices.append(meter.correct(lease, bucket, price, tokens, now_ms))
         lease.prices, lease.weighted_tokens = tuple(prices), tokens
         self._spent.add((lease.tenant, lease.model), -refunded, now_ms)
@@ -110,8 +110,8 @@ class MemoryLimiter:
         if lease.state != "live":
             raise LeaseEnded(f"lease {lease_id!r} is {lease.state}; its slot has been freed", field="lease_id")
         expires_ms = now_ms + ttl_ms
-        for bucket in lease.buckets:
-            self._meters.of(bucket).renew(lease, expires_ms)
+        for bucket, price in zip(lease.buckets, lease.prices, strict=True):
+            self._meters.of(bucket).renew(lease, price, expires_ms)
         self._records.renew(lease, expires_ms)
         return ttl_ms
 
@@ -129,7 +129,7 @@ class MemoryLimiter:
         for bucket, price in zip(lease.buckets, lease.prices, strict=True):
             meter = self._meters.of(bucket)
             if lease.state == "live":
-                meter.free(lease)
+                meter.free(lease, price, now_ms, ran=False)
             meter.give_back(lease, price, now_ms)
         self._spent.add((lease.tenant, lease.model), -lease.weighted_tokens, now_ms)
         self._end(lease, "cancelled", now_ms)
@@ -213,8 +213,8 @@ class MemoryLimiter:
 
     def _free(self, lease: Lease, state: State, ended_ms: float) -> None:
         """End a live lease: what it held is free, what it was charged stays charged."""
-        for bucket in lease.buckets:
-            self._meters.of(bucket).free(lease)
+        for bucket, price in zip(lease.buckets, lease.prices, strict=True):
+            self._meters.of(bucket).free(lease, price, ended_ms, ran=True)
         self._end(lease, state, ended_ms)
 
     def _end(self, lease: Lease, state: State, ended_ms: float) -> None:

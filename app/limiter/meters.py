@@ -5,20 +5,16 @@ meter's own unit and is kept in the lease: milliseconds of a rate (gcra.py), a w
 """
 
 from abc import ABC, abstractmethod
-from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Iterator
-from itertools import islice
 from math import ceil
 from typing import ClassVar
 
 from app.limiter import gcra
 from app.limiter.charge import ROUNDING, Bucket, Level, Refusal
+from app.limiter.holds import Holds
 from app.limiter.lease import Lease
 from app.limiter.ledger import Ledger
-
-MOST_HOLDERS_READ = 64
-"""Leases looked at to say when room comes; past that it is unknown, so that a refusal stays cheap."""
 
 SHARED_KINDS = ("site", "model")
 """Buckets that callers under different terms share: one caller's limit must not rewrite what the others spent."""
@@ -59,10 +55,10 @@ class Meter(ABC):
     def take(self, lease: Lease, price: float, now_ms: float) -> None:  # noqa: B027
         """Charge the price that `ask` gave."""
 
-    def free(self, lease: Lease) -> None:  # noqa: B027
-        """A live lease ends: return what it holds."""
+    def free(self, lease: Lease, price: float, ended_ms: float, *, ran: bool) -> None:  # noqa: B027
+        """A live lease ends: return what it holds. `ran`: whether its call was made, as far as anybody knows."""
 
-    def renew(self, lease: Lease, expires_ms: float) -> None:  # noqa: B027
+    def renew(self, lease: Lease, price: float, expires_ms: float) -> None:  # noqa: B027
         """A live lease is about to get this end instead of its own."""
 
     def give_back(self, lease: Lease, price: float, now_ms: float) -> None:  # noqa: B027
@@ -163,61 +159,46 @@ class TokenRateMeter(RateMeter):
 
 
 class HoldMeter(Meter):
-    """tokens_in_flight: whole tokens held by live leases, listed by the end of each, so that the next to free room is at hand."""
+    """tokens_in_flight: whole tokens held by live leases."""
 
-    __slots__ = ("ceiling", "ends", "held")
+    __slots__ = ("ceiling", "holds")
 
     def __init__(self, bucket: Bucket) -> None:
         super().__init__(bucket)
-        self.held = 0
-        self.ends: list[tuple[float, str, int]] = []
+        self.holds = Holds()
 
     def adopt(self, bucket: Bucket, now_ms: float) -> None:
         super().adopt(bucket, now_ms)
         self.ceiling = int(bucket.bound)
 
-    def take(self, lease: Lease, price: float, now_ms: float) -> None:  # noqa: ARG002
-        self._list(lease, lease.expires_ms, int(price))
+    def take(self, lease: Lease, price: float, now_ms: float) -> None:
+        self.holds.take(int(price), lease.expires_ms, now_ms)
 
-    def free(self, lease: Lease) -> None:
-        self._unlist(lease)
+    def free(self, lease: Lease, price: float, ended_ms: float, *, ran: bool) -> None:
+        self.holds.free(int(price), lease.expires_ms, ended_ms, ended_ms - lease.started_ms if ran else None)
 
-    def renew(self, lease: Lease, expires_ms: float) -> None:
-        self._list(lease, expires_ms, self._unlist(lease))
+    def renew(self, lease: Lease, price: float, expires_ms: float) -> None:
+        self.holds.renew(int(price), lease.expires_ms, expires_ms)
 
     def used(self, now_ms: float) -> float:  # noqa: ARG002
-        return float(self.held)
+        return float(self.holds.total)
 
     def level(self, now_ms: float) -> Level:  # noqa: ARG002
-        return Level(self.bucket, float(max(0, self.ceiling - self.held)), 0.0)
+        return Level(self.bucket, float(max(0, self.ceiling - self.holds.total)), 0.0)
 
     def idle(self, now_ms: float) -> bool:  # noqa: ARG002
-        return not self.ends
+        return not self.holds.total
 
     def _ask(self, cost: float, now_ms: float) -> float | Refusal:
+        held = self.holds.total
+        if cost > self.bucket.limit:  # no end makes room for it, but another limit may
+            return Refusal(self.bucket, held + cost, None)
         price = self._price(cost)
-        lacking = self.held + price - self.ceiling
-        return price if lacking <= 0 else Refusal(self.bucket, float(self.held + price), self._frees_in_ms(lacking, now_ms))
+        lacking = held + price - self.ceiling
+        return price if lacking <= 0 else Refusal(self.bucket, float(held + price), self.holds.room_in_ms(lacking, now_ms))
 
     def _price(self, cost: float) -> int:
         return ceil(gcra.price(cost, self.bucket.factor, self.ceiling) - ROUNDING)
-
-    def _frees_in_ms(self, lacking: int, now_ms: float) -> float | None:
-        """When enough leases have ended at the latest, unless they are renewed; None where that needs too many of them."""
-        for expires_ms, _, amount in islice(self.ends, MOST_HOLDERS_READ):
-            lacking -= amount
-            if lacking <= 0:
-                return float(ceil(expires_ms - now_ms))
-        return None
-
-    def _list(self, lease: Lease, expires_ms: float, amount: int) -> None:
-        insort(self.ends, (expires_ms, lease.lease_id, amount))
-        self.held += amount
-
-    def _unlist(self, lease: Lease) -> int:
-        _, _, amount = self.ends.pop(bisect_left(self.ends, (lease.expires_ms, lease.lease_id)))
-        self.held -= amount
-        return amount
 
 
 class SlotMeter(HoldMeter):

@@ -4,7 +4,6 @@ import pytest
 
 from app.limiter.charge import Bucket, Level, Refusal, Spent, Usage
 from app.limiter.errors import Draining
-from app.limiter.meters import MOST_HOLDERS_READ
 from tests.unit.limiter.conftest import SCOPE, Desk, bucket
 
 
@@ -261,58 +260,18 @@ async def test_lowered_concurrency_lets_the_running_finish(desk: Desk) -> None:
     assert (await desk.spend(lowered)).admitted
 
 
-async def test_room_comes_when_enough_leases_end(desk: Desk) -> None:
-    """A refusal tells when the leases that stand in the way have ended at the latest; a renewed one counts by its new end."""
-    held = bucket("tokens_in_flight", 180)
-    charges = [desk.charge(held, ttl_ms=ttl_ms) for ttl_ms in (10_000, 20_000, 30_000)]
-    for charge in charges:
-        await desk.limiter.spend(charge)
-    assert (await desk.spend(held)).refusals[0].frees_in_ms == 10_000
-    assert (await desk.spend(held, max_tokens=100)).refusals[0].frees_in_ms == 20_000
+@pytest.mark.parametrize("factor", [1.0, 0.5])
+async def test_who_is_larger_than_the_limit_of_the_moment_waits(desk: Desk, factor: float) -> None:
+    """Of a limit of 40 tokens in flight that may become 100, 60 tokens wait and pass once it is 60, 141 are refused for good."""
+    waits = (await desk.spend(bucket("tokens_in_flight", 40, burst=100, factor=factor))).refusals[0]
+    assert (waits.over_capacity, waits.frees_in_ms, waits.bound) == (False, None, 40)
 
-    await desk.limiter.renew(charges[0].lease_id, SCOPE, 40_000)
-    assert (await desk.spend(held)).refusals[0].frees_in_ms == 20_000
+    for_good = (await desk.spend(bucket("tokens_in_flight", 40, burst=100, factor=factor), prompt_tokens=91)).refusals[0]
+    assert (for_good.over_capacity, for_good.observed, for_good.bound) == (True, 141, 100)
 
-
-async def test_room_is_told_by_the_lease_that_ends_first(desk: Desk) -> None:
-    """Of two holders, one renewed for an hour and one of 30 s, the second frees its slot first; renewed in turn it no longer does."""
-    slots = bucket("concurrency", 2)
-    long, short = desk.charge(slots), desk.charge(slots)
-    await desk.limiter.spend(long)
-    await desk.limiter.renew(long.lease_id, SCOPE, 3_600_000)
-    await desk.limiter.spend(short)
-    assert (await desk.spend(slots)).refusals[0].frees_in_ms == 30_000
-
-    await desk.limiter.renew(short.lease_id, SCOPE, 3_700_000)
-    assert (await desk.spend(slots)).refusals[0].frees_in_ms == 3_600_000
-
-
-async def test_many_long_holders_hide_no_short_one(desk: Desk) -> None:
-    """Behind more leases of an hour than are looked at, one of 30 s still tells when room comes."""
-    slots = bucket("concurrency", MOST_HOLDERS_READ + 1)
-    for ttl_ms in (*[3_600_000] * MOST_HOLDERS_READ, 30_000):
-        await desk.spend(slots, ttl_ms=ttl_ms)
-    assert (await desk.spend(slots)).refusals[0].frees_in_ms == 30_000
-
-
-async def test_ended_leases_make_no_room_twice(desk: Desk) -> None:
-    """A lease that was settled is not waited for: the next room comes when one that still runs ends."""
-    slots = bucket("concurrency", 2)
-    settled = desk.charge(slots, ttl_ms=10_000)
-    await desk.limiter.spend(settled)
-    await desk.spend(slots, ttl_ms=20_000)
-    await desk.limiter.settle(settled.lease_id, SCOPE, Usage(1, 1))
-    await desk.spend(slots, ttl_ms=30_000)
-    assert (await desk.spend(slots)).refusals[0].frees_in_ms == 20_000
-
-
-async def test_room_that_needs_too_many_leases_is_unknown(desk: Desk) -> None:
-    """Where more leases than are looked at stand in the way, no time is told rather than a wrong one."""
-    held = bucket("tokens_in_flight", 100)
-    for _ in range(100):
-        await desk.spend(held, prompt_tokens=1, max_tokens=0)
-    assert (await desk.spend(held, prompt_tokens=64, max_tokens=0)).refusals[0].frees_in_ms == 30_000
-    assert (await desk.spend(held, prompt_tokens=65, max_tokens=0)).refusals[0].frees_in_ms is None
+    nothing = (await desk.spend(bucket("tokens_in_flight", 0, burst=100, factor=factor), prompt_tokens=1, max_tokens=0)).refusals[0]
+    assert (nothing.over_capacity, nothing.bound) == (False, 0)
+    assert (await desk.spend(bucket("tokens_in_flight", 60, burst=100, factor=factor))).admitted
 
 
 async def test_huge_counts_leave_the_state_whole(desk: Desk) -> None:
