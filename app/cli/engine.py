@@ -33,7 +33,9 @@ def engine(
     kv_kib_per_token: Annotated[float, typer.Option(min=0.001, help="memory of one token in the KV cache")] = 128.0,
     preallocates: Annotated[
         bool,
-        typer.Option(help="whether it takes its whole cache as it starts; else blocks take memory as they are used, and it may run out"),
+        typer.Option(
+            help="takes its whole cache as it starts; with --no-preallocates blocks take memory as they are used, and it may run out"
+        ),
     ] = True,
     restart_ms: Annotated[float, typer.Option(min=0, help="how long it is down after it ran out of memory")] = 30_000.0,
 ) -> None:

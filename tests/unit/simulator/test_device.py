@@ -4,12 +4,13 @@ import asyncio
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.clock import ManualClock
 from app.simulator.device import RESERVED_MIB, Device
 from app.simulator.engine import Engine, EngineConfig, EngineRestarted
+from app.telemetry.dcgm import DcgmPages
 
 WEIGHTS_MIB = 100
 
@@ -131,6 +132,7 @@ async def test_who_waits_for_tokens_learns_of_the_death():
         await stream
 
 
+@settings(deadline=None)  # each death makes a new page
 @given(
     room_blocks=st.integers(0, 9),
     blocks=st.integers(1, 8),
@@ -184,3 +186,14 @@ def test_a_restart_takes_no_negative_time():
     """A time to come back that lies before the death is refused."""
     with pytest.raises(ValueError, match="restart_ms: must not be negative"):
         EngineConfig("m", restart_ms=-1)
+
+
+def test_our_reader_of_exporters_reads_its_page():
+    """The reader of DCGM pages finds the card by its UUID: 102 MiB of the 110 that programs can have."""
+    one = engine(10)
+    one.add(8, 2)
+    one.step()
+
+    (gpu,) = DcgmPages().read(one.config.device.render(used_mib(one)), "text/plain; version=0.0.4")
+
+    assert (gpu.id, gpu.used_bytes, gpu.total_bytes) == ("GPU-1", 102 * 2**20, 110 * 2**20)
