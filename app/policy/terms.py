@@ -156,8 +156,15 @@ def _limits(parts: list[Part]) -> tuple[Limit, ...]:
 
 def _smaller(first: Limit, second: Limit) -> Limit:
     least = second if (second.limit, second.rule) < (first.limit, first.rule) else first
+    return Limit(least.rule, least.bucket, least.dimension, least.limit, _smaller_burst(first, second))
+
+
+def _smaller_burst(first: Limit, second: Limit) -> float | None:
+    """Of rates, what a rule names. Tokens in flight have none where no limit follows readings; one that doesn't stays what it is."""
     bursts = [limit.burst for limit in (first, second) if limit.burst is not None]
-    return Limit(least.rule, least.bucket, least.dimension, least.limit, min(bursts, default=None))
+    if bursts and first.dimension == "tokens_in_flight":
+        bursts += [limit.limit for limit in (first, second) if limit.burst is None]
+    return min(bursts, default=None)
 
 
 def _cost(parts: list[Part]) -> Cost:

@@ -14,6 +14,7 @@ from app.decision.decide import Decider, Rooms
 from app.decision.request import Asking, DecideRequest
 from app.decision.tally import Tally
 from app.errors import DependencyDown
+from app.limiter.charge import Usage
 from app.limiter.in_flight import Held
 from app.limiter.memory import MemoryLimiter
 from app.observability.metrics import Metrics
@@ -324,3 +325,40 @@ async def test_a_draining_replica_sends_no_probe():
 
     assert (await bench.decide()).reasons[0].code == "draining"
     assert bench.tickets.taken == []
+
+
+def caches(tokens, most=2000.0):
+    """Limits of a reading: what fits the caches now, and what they would hold when empty."""
+    return Terms(
+        "r1",
+        limits=(
+            Limit("kv_budget", "model", "concurrency", 200.0),
+            Limit("kv_budget", "model", "request_tokens", most),
+            Limit("kv_budget", "model", "tokens_in_flight", tokens, most),
+        ),
+    )
+
+
+async def test_a_hundred_decisions_under_one_reading_share_its_room():
+    """Of a hundred requests of 30 tokens that see the same 1000 free, 33 start; when ten have ended, ten more do."""
+    bench = Bench(caches(1000.0), view=LIVE)
+    decisions = [await bench.decide() for _ in range(100)]
+    started = [decision for decision in decisions if decision.allow]
+    assert (len(started), bench.limiter.held_tokens()) == (33, {"m": 990})
+
+    for decision in started[:10]:
+        await bench.limiter.settle(decision.facts.id, CALLER.key_id, Usage(10, 1))
+    assert sum([(await bench.decide()).allow for _ in range(100)]) == 10
+
+
+async def test_who_finds_no_room_comes_back_and_who_fits_no_cache_does_not():
+    """Room may come with the next reading: 3 s by default. A request larger than the whole cache is told not to come again."""
+    bench = Bench(caches(100.0), view=LIVE)
+
+    waits = (await bench.decide(max_tokens=500)).document()
+    assert [reason["code"] for reason in waits["reasons"]] == ["tokens_in_flight_exceeded"]
+    assert (waits["retry_after_ms"], waits["headers"]["x-should-retry"]) == (3000, "true")
+
+    never = (await bench.decide(max_tokens=2000)).document()
+    assert never["reasons"][0]["code"] == "request_tokens_exceeded"
+    assert (never["status"], never["retry_after_ms"], never["headers"]) == (429, None, {"x-should-retry": "false"})

@@ -57,12 +57,23 @@ def test_limits_are_minima_costs_and_shed_are_maxima_and_factors_are_held(given_
     for limit in terms.limits:
         same = [each for each in named if (each.bucket, each.dimension) == (limit.bucket, limit.dimension)]
         assert limit.limit == min(each.limit for each in same)
-        assert limit.burst == min((each.burst for each in same if each.burst is not None), default=None)
+        bursts = [each.burst for each in same if each.burst is not None]
+        if bursts and limit.dimension == "tokens_in_flight":
+            bursts += [each.limit for each in same if each.burst is None]
+        assert limit.burst == min(bursts, default=None)
     assert {(limit.bucket, limit.dimension) for limit in terms.limits} == {(limit.bucket, limit.dimension) for limit in named}
     costs = [cost for part in given_parts for cost in part.costs]
     assert terms.cost.input == max((cost.input for cost in costs), default=1)
     assert terms.shed == max((shed for part in given_parts for shed in part.sheds), default=0)
     assert all(0 <= factor <= MAX_FACTOR for _, factor in terms.factors)
+
+
+def test_a_fixed_limit_on_tokens_in_flight_bounds_what_another_may_become() -> None:
+    """With 1000 tokens for ever and 300 for now, 8000 at best: 300 for now, and who is larger than 1000 never passes."""
+    fixed, moving = Limit("mine", "model", "tokens_in_flight", 1000.0), Limit("kv", "model", "tokens_in_flight", 300.0, 8000.0)
+    terms = combine("r", [Part("mine", limits=(fixed,)), Part("kv", limits=(moving,))], frozenset())
+
+    assert terms.limits == (Limit("kv", "model", "tokens_in_flight", 300.0, 1000.0),)
 
 
 @given(parts, limits_of("five"))
