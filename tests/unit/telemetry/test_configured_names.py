@@ -13,6 +13,7 @@ ONE, TWO = Reading(kv_ratio=0.1, waiting=1), Reading(kv_ratio=0.2, waiting=2)
     [
         (("m",), {"m": ONE}, {"m": ONE}),
         (("m",), {"/data/m": ONE}, {"m": ONE}),
+        (("m",), {"": ONE}, {"m": ONE}),
         (("m", "alias"), {"m": ONE}, {"m": ONE, "alias": ONE}),
         (("m",), {"m": ONE, "other": TWO}, {"m": ONE, "other": TWO}),
         (("m",), {"x": ONE, "y": TWO}, {"x": ONE, "y": TWO}),
