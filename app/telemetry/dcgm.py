@@ -24,6 +24,8 @@ BLANK_FROM = 0x7FFFFFF0
 """The least of the values with which DCGM says that there is none; in MiB it is 2 PiB, which no device has."""
 MOST_GPUS = 1024
 """On one page. A rack has less than a hundred."""
+MOST_UUID_CHARACTERS = 96
+"""NVML's own bound."""
 
 
 class DcgmPages:
@@ -45,8 +47,10 @@ class DcgmPages:
 
 
 def _id(labels: Mapping[str, str]) -> str:
+    """The id; empty where the labels name no GPU."""
     gpu, instance = labels.get(UUID_LABEL, ""), labels.get(INSTANCE_LABEL, "")
-    return instance_id(gpu, instance) if gpu and instance else gpu
+    named = instance_id(gpu, instance) if gpu and instance else gpu
+    return named if len(named) <= MOST_UUID_CHARACTERS else ""
 
 
 def _gpu(gpu: str, figures: Mapping[str, list[int]]) -> Gpu:

@@ -112,7 +112,8 @@ def _deadline(process: subprocess.Popen[bytes], deadline_s: float, late: threadi
 def _kill(process: subprocess.Popen[bytes]) -> None:
     """It and what it started; its number is its own until it was waited for."""
     if process.returncode is None:
-        os.killpg(process.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # waited for this very moment
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def parse(printed: bytes, code: int) -> tuple[Gpu, ...]:

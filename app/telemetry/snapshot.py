@@ -59,6 +59,7 @@ class Gpu:
     id: str
     """Its UUID (GPU-… or MIG-…), as engines name it in the settings."""
     total_bytes: int | None = None
+    """What programs can have of it: used and free, without what the driver keeps where the source tells that apart."""
     used_bytes: int | None = None
     memory_ratio: float | None = None
     """Memory in use, 0..1."""

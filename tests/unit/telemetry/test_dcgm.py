@@ -62,8 +62,9 @@ def test_a_shared_gpu_counts_as_the_fullest_of_its_rows():
 
 
 def test_what_has_no_uuid_is_nobodys():
-    """Rows that name no GPU are passed over."""
+    """Rows that name no GPU, or by what is longer than any UUID, are passed over."""
     assert read(f"{USED} 1\n", labels='gpu="0"') == ()
+    assert read(f"{USED} 1\n", labels=f'UUID="{"x" * 97}"') == ()
 
 
 def test_a_page_of_countless_gpus_is_broken():

@@ -1,5 +1,6 @@
 """Device memory on the board, under outages of each source, with a clock moved by hand and a library at its C functions."""
 
+import asyncio
 import threading
 
 import pynvml
@@ -172,21 +173,21 @@ async def test_sources_that_are_off_are_not_asked(machine):
 
 async def test_a_library_that_hangs_is_left_to_its_thread(machine, monkeypatch):
     """The reading ends at its deadline, is counted, and no more threads are taken; the last figures grow old."""
-    monkeypatch.setattr("app.telemetry.gpu_readings.NVML_TIMEOUT_S", 0.02)
     await machine.read()
     release, devices = threading.Event(), machine.library.devices
     machine.library.devices = Hanging(release)
-    await machine.read(20)
-    threads = [thread for thread in threading.enumerate() if thread.name == "nvml"]
+    with monkeypatch.context() as patience:
+        patience.setattr("app.telemetry.gpu_readings.NVML_TIMEOUT_S", 0.02)
+        await machine.read(20)
+    (thread,) = (thread for thread in threading.enumerate() if thread.name == "nvml")
     machine.library.devices = devices
 
-    assert len(threads) == 1
     assert machine.told() == {"GPU-0": (0.25, "timeout")}
     assert machine.board.snapshot().gpus[0].age_ms == 21 * 200
     assert memory_of(machine, "GPU-0") is None
     assert machine.value("sluice_gpu_errors_total", source="nvml", problem="timeout") == 20
     release.set()
-    threads[0].join(5)
+    thread.join(5)
     await machine.read()
     assert machine.told() == {"GPU-0": (0.25, None)}
 
@@ -257,4 +258,12 @@ async def test_sources_are_read_all_the_time_and_left(machine):
         gpus.configure(GpuSettings(interval_ms=100, dcgm=[same]), [])
         await until(lambda: machine.told() == {"GPU-0": (0.25, None)})
         await gpus.stop()
-    assert machine.library.unloads == 1
+    assert [task.get_name() for task in asyncio.all_tasks() if task.get_name().startswith("gpus of")] == []
+
+
+async def test_the_library_is_let_go_at_the_end(machine):
+    """Once nothing is read any more it is shut down and unloaded."""
+    await machine.read()
+    await machine.readings.close()
+
+    assert (machine.library.shutdowns, machine.library.unloads) == (1, 1)
