@@ -26,9 +26,8 @@ class Device:
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name}: must be greater than 0")
         if not self.holds(0):
-            raise ValueError(
-                f"memory_mib: {self.memory_mib} MiB do not hold weights of {self.weights_mib} MiB and {RESERVED_MIB} MiB reserved"
-            )
+            least_mib = self.weights_mib + RESERVED_MIB
+            raise ValueError(f"memory_mib: expected {least_mib} or more, for the weights and the {RESERVED_MIB} MiB that the driver keeps")
 
     def engine_mib(self, tokens: int) -> float:
         """What an engine takes with memory for so many tokens of cache."""

@@ -74,7 +74,7 @@ class EngineConfig:
             raise ValueError("restart_ms: must not be negative")
         if self.device and self.device.preallocates and not self.device.holds(self.blocks * self.block_size):
             needed_mib = self.device.engine_mib(self.blocks * self.block_size)
-            raise ValueError(f"blocks: with the whole cache the engine takes {needed_mib:.0f} MiB, more than its card has for it")
+            raise ValueError(f"blocks: with the whole cache the engine takes {needed_mib:.0f} MiB, more than its card has; give it fewer")
         if self.kind != "vllm" and self.names != "v1":
             raise ValueError(f"names: only vLLM's page has names of before, not that of {self.kind}")
 

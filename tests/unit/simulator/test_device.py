@@ -171,9 +171,9 @@ def test_the_default_card_of_80_gib_holds_the_default_engine():
     ("device", "message"),
     [
         ({"memory_mib": 0}, "memory_mib: must be greater than 0"),
-        ({"memory_mib": 15_871}, "memory_mib: 15871 MiB do not hold weights of 15360 MiB and 512 MiB reserved"),
+        ({"memory_mib": 15_871}, "memory_mib: expected 15872 or more"),
         ({"memory_mib": 80_000, "weights_mib": -1}, "weights_mib: must be greater than 0"),
-        ({"memory_mib": 80_000}, "blocks: with the whole cache the engine takes 80896 MiB, more than its card has for it"),
+        ({"memory_mib": 80_000}, "blocks: with the whole cache the engine takes 80896 MiB, more than its card has; give it fewer"),
     ],
 )
 def test_a_card_that_is_too_small_is_refused(device, message):

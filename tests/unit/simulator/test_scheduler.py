@@ -111,6 +111,44 @@ def test_what_never_fits_is_refused_at_the_door():
         scheduler().add(Sequence("a", 20, 13))
 
 
+def test_a_step_tells_who_was_admitted_and_what_the_batch_may_grow_to():
+    """Admission is told when it happens, after a preemption once more; the batch at its longest is all of its tokens to come."""
+    engine = scheduler(blocks=3, block_size=2)
+    engine.add(Sequence("old", prompt_tokens=2, max_tokens=3))
+    engine.add(Sequence("young", prompt_tokens=2, max_tokens=3))
+
+    steps, longest = [], []
+    for _ in range(4):
+        steps.append(engine.step())
+        longest.append(engine.longest_tokens)
+
+    assert [step.admitted for step in steps] == [("old", "young"), (), (), ("young",)]
+    assert longest == [10, 5, 0, 5]
+
+
+def test_blocks_of_a_step_are_those_of_its_peak():
+    """A step tells the blocks that the model needed, also where its sequences end with it."""
+    engine = scheduler()
+    engine.add(Sequence("a", prompt_tokens=8, max_tokens=1))
+    step = engine.step()
+
+    assert (step.used_blocks, engine.used_blocks) == (2, 0)
+
+
+@given(sizes=st.lists(st.integers(1, 6), min_size=1, max_size=30), longest=st.lists(st.integers(1, 9), min_size=1, max_size=30))
+def test_no_size_of_the_batch_is_exceeded_by_an_admission(sizes, longest):
+    """However the size moves, a step admits up to it and never beyond, and nobody who runs is put out for it."""
+    engine = scheduler(blocks=1000)
+    for number, most in enumerate(longest):
+        engine.add(Sequence(f"s{number}", 1, most))
+    for size in sizes:
+        engine.max_num_seqs = size
+        before, waiting = engine.running, engine.waiting
+        step = engine.step()
+        assert len(step.admitted) == min(waiting, max(0, size - before))
+        assert len(step.emitted) == before + len(step.admitted)
+
+
 @given(
     blocks=st.integers(1, 12),
     block_size=st.integers(1, 5),
