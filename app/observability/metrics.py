@@ -163,7 +163,10 @@ class Metrics:
             "sluice_scrape_duration_seconds", "Time of one scrape, parsing included.", buckets=FAST_BUCKETS, registry=r
         )
         self.readings_unknown = Counter(
-            "sluice_readings_unknown", "Readings of declared signals that were impossible or absent, by signal.", ["node", "signal"], registry=r
+            "sluice_readings_unknown",
+            "Readings of declared signals that were impossible or absent, by signal.",
+            ["node", "signal"],
+            registry=r,
         )
         self.gpu_memory = Gauge("sluice_gpu_memory_ratio", "Device memory in use; absent when unknown.", ["gpu"], registry=r)
         self.gpu_errors = Counter(

@@ -39,6 +39,8 @@ NAMES: Mapping[str, Names] = {
 }
 """Whose page is read by which table, by EngineSettings.kind."""
 
+MISSING_HINT = "Where an engine of this kind does not tell a signal, leave it out of `signals` in the model spec."
+
 
 def by_configured_name(models: Sequence[str], told: Mapping[str, Reading]) -> Mapping[str, Reading]:
     """Readings under the names we know.
@@ -138,7 +140,8 @@ class Poller:
         missing = [(model, self._missing(model, readings)) for model in engine.models]
         problem = next((f"missing:{signal}" for _, signal in missing if signal), None)
         if self._troubles[engine.name].heard(problem):
-            log.warning("scrape.missing", node=engine.name, problem=problem, models=engine.models, told=sorted(readings))
+            told = sorted(readings)
+            log.warning("scrape.missing", node=engine.name, problem=problem, models=engine.models, told=told, hint=MISSING_HINT)
         # The age counts from the moment of asking: the engine may have written its page at any time since.
         self.board.put(replace(_node(engine), readings=dict(readings), problem=problem), started_ms)
         self._metrics.scrapes.labels(engine.name, "missing" if problem else "ok").inc()

@@ -5,6 +5,7 @@ import contextlib
 
 import aiohttp
 import pytest
+from structlog.testing import capture_logs
 
 from app.clock import SystemClock
 from app.simulator.completions import build_app
@@ -12,7 +13,7 @@ from app.simulator.engine import Engine, EngineConfig
 from app.simulator.faults import Fault
 from app.telemetry.poller import NAMES
 from app.telemetry.snapshot import Reading
-from tests.fixtures.engine import serving
+from tests.fixtures.engine import eventually, serving
 from tests.fixtures.telemetry import telemetry
 
 SIGNALS = {
@@ -117,3 +118,16 @@ async def test_impossible_readings_are_unknown_and_counted(tmp_path, kind):
         assert (reading.kv_ratio, reading.waiting) == (None, None)
         counts = {signal: running.count("sluice_readings_unknown_total", node="a", signal=signal) for signal in ("kv", "waiting")}
         assert {signal for signal, count in counts.items() if count} == set(spoilt)
+
+
+async def test_a_signal_that_an_engine_cannot_tell(tmp_path):
+    """A spec that declares KV of an engine without it keeps the node out, and one log line says what to change."""
+    engine = Engine(EngineConfig("m", kind="llamacpp"), SystemClock())
+    with capture_logs() as logs:
+        async with serving(build_app(engine)) as url, telemetry(tmp_path, {"a": url}, kind="llamacpp") as running:
+            await running.node("a", problem="missing:kv")
+            await eventually(lambda: running.count("sluice_scrapes_total", node="a", result="missing") >= 3)
+
+    (line,) = [line for line in logs if line["event"] == "scrape.missing"]
+    assert (line["node"], line["problem"]) == ("a", "missing:kv")
+    assert "`signals` in the model spec" in line["hint"]
