@@ -155,10 +155,10 @@ class GpuReadings:
         self._count(source, problem, detail=detail)
 
     def _count(self, source: str, problem: str, times: int = 1, **detail: object) -> None:
-        kind = source if source in self._blocking else DCGM
+        kind, where = (source, {}) if source in self._blocking else (DCGM, {"exporter": place(source)})
         self._metrics.gpu_errors.labels(kind, problem).inc(times)
         if self._reminder.due(source, problem):
-            log.warning("gpus.unknown", source=kind, place=place(source) if kind == DCGM else None, problem=problem, **detail)
+            log.warning("gpus.unknown", source=kind, problem=problem, **where, **detail)
 
     def _publish(self) -> None:
         gpus = self._table.gpus()
