@@ -14,7 +14,7 @@ RECORD_BYTES = 1400
 """One lease without its answer and the texts of its request, measured: usage, settlement, prices, places in the indexes."""
 
 BUCKET_BYTES = 200
-"""One bucket and its key without its text, measured: kept by a lease whose request brought it, where no other one had."""
+"""One bucket and its key without its text, measured: counted with the first lease that keeps it."""
 
 
 State = Literal["live", "settled", "expired", "released", "cancelled"]
@@ -76,13 +76,12 @@ class Lease:
         )
 
     def pay(self, buckets: tuple[Bucket, ...], prices: tuple[float, ...], brought: Iterable[Bucket]) -> None:
-        """Note what it costs, and weigh it. `brought` are the buckets of its request, some of which may stand in `buckets`."""
+        """Note what it costs, and weigh it with `brought`, those of its buckets that no lease before it was weighed with."""
         self.buckets, self.prices = buckets, prices
         texts = (self.tenant, self.model, *(self.request_key or ())[-1:])
         self.size_bytes = RECORD_BYTES + sum(map(getsizeof, texts))
-        for bucket, own in zip(buckets, brought, strict=True):
-            if bucket is own:
-                self.size_bytes += BUCKET_BYTES + getsizeof(bucket.key[-1])
+        for bucket in brought:
+            self.size_bytes += BUCKET_BYTES + getsizeof(bucket.key[-1])
 
     @property
     def tokens_reserved(self) -> int:

@@ -57,9 +57,11 @@ class MemoryLimiter:
         meters, prices, refusals = self._ask(charge, lease, now_ms)
         if refusals:
             return Spent(admitted=False, refusals=tuple(refusals))
-        lease.pay(tuple([meter.bucket for meter in meters]), tuple(prices), charge.buckets)
+        brought = [meter.bucket for meter in meters if not meter.counted]
+        lease.pay(tuple([meter.bucket for meter in meters]), tuple(prices), brought)
         self._records.make_room(lease)
         for meter, price in zip(meters, prices, strict=True):
+            meter.counted = True
             meter.take(lease, price, now_ms)
         self._records.add(lease)
         self._in_flight.begin(lease)

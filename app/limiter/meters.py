@@ -29,8 +29,10 @@ LOOKS_PER_NEW = 2
 class Meter(ABC):
     """One bucket's state, and the bucket as it was last asked. The two refusals that need no counter live here."""
 
-    __slots__ = ("bucket", "most")
+    __slots__ = ("bucket", "counted", "most")
     bucket: Bucket
+    counted: bool
+    """Whether the bytes of this bucket are counted with a lease that keeps it; one of all that do is enough."""
     most: float
 
     def __init__(self, bucket: Bucket) -> None:
@@ -50,6 +52,7 @@ class Meter(ABC):
     def adopt(self, bucket: Bucket, now_ms: float) -> None:  # noqa: ARG002
         """Read the state under another limit or factor from now on."""
         self.bucket = bucket
+        self.counted = False
         self.most = gcra.most(bucket.capacity)
 
     def take(self, lease: Lease, price: float, now_ms: float) -> None:  # noqa: B027

@@ -6,7 +6,7 @@ import tracemalloc
 import pytest
 
 from app.errors import NotFound
-from app.limiter.charge import Charge, Usage
+from app.limiter.charge import Bucket, Charge, Usage
 from app.limiter.errors import LeaseRecordsFull, RequestIdReused, RequestInFlight
 from tests.unit.limiter.conftest import SCOPE, Desk, bucket
 
@@ -173,6 +173,24 @@ async def test_many_short_leases_keep_indexes_small() -> None:
     assert most_bytes * 0.9 < counted(desk) <= most_bytes
     assert len(records._expiries) <= 66
     assert evicted(desk) == 100_000 - kept
+
+
+async def test_buckets_that_warm_requests_share_are_counted_once() -> None:
+    """Eight buckets weigh with the first of the leases that keep them, and again where a limit has moved; the rest weigh alike without."""
+
+    async def grows(*buckets: Bucket) -> int:
+        before = counted(desk)
+        await desk.spend(*buckets)
+        return counted(desk) - before
+
+    desk = Desk()
+    shared = [bucket("qps", 1e6, "subject", ("a", str(number))) for number in range(8)]
+    alone = await grows()
+    first, second = await grows(*shared), await grows(*shared)
+    moved = await grows(bucket("qps", 2e6, "subject", ("a", "0")), *shared[1:])
+
+    assert (first > alone, second, moved > alone) == (True, alone, True)
+    assert first - alone == 8 * (moved - alone)
 
 
 @pytest.mark.parametrize("text", ["short", "\N{GRINNING FACE}" * 124])
