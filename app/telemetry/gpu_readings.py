@@ -50,7 +50,6 @@ class GpuReadings:
         clock: Clock,
         metrics: Metrics,
         scrape_timeout_ms: float,
-        nvml: Nvml | None = None,
         nvidia_smi: NvidiaSmi | None = None,
     ) -> None:
         self._board = board
@@ -58,7 +57,7 @@ class GpuReadings:
         self._clock = clock
         self._metrics = metrics
         self._timeout_ms = scrape_timeout_ms
-        self._nvml = nvml or Nvml(clock)
+        self._nvml = Nvml(clock)
         self._nvidia_smi = nvidia_smi or NvidiaSmi(clock)
         self._blocking = {name: Blocking(name) for name in (NVML, NVIDIA_SMI)}
         self._worked: set[str] = set()
