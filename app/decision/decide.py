@@ -6,7 +6,7 @@ code of their own; nothing stays spent, and no caller sees an error of ours.
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import structlog
 from uuid_utils import uuid7
@@ -21,7 +21,7 @@ from app.decision.decision import Decision, Facts
 from app.decision.entries import Records
 from app.decision.explain import Stages, explanation
 from app.decision.request import Asking, DecideRequest
-from app.decision.route import NoProbes, Probes, node_for, take_due
+from app.decision.route import Probes, node_for, take_due
 from app.decision.tally import Tally
 from app.errors import DependencyDown
 from app.limiter.errors import Draining, LeaseRecordsFull
@@ -55,9 +55,9 @@ class Rooms:
     records: Records
     tally: Tally
     ttl_ms: float
+    probes: Probes
     draw: Callable[[], float] = random.random
     """Uniform in 0..1, for shedding and jitter; handed in so that tests can fix it."""
-    probes: Probes = field(default_factory=NoProbes)
 
 
 class Decider:

@@ -19,21 +19,6 @@ class Probes(Protocol):
         """The request that took the probe does not start, so another may."""
 
 
-class NoProbes:
-    """Of a replica that looks after no nodes."""
-
-    def due(self, model: str) -> str | None:  # noqa: ARG002
-        """Never any."""
-        return None
-
-    def take(self, node: str, model: str) -> bool:  # noqa: ARG002
-        """Never."""
-        return False
-
-    def give_back(self, node: str, model: str) -> None:
-        """Nothing was taken."""
-
-
 def take_due(probes: Probes, model: str) -> str | None:
     """The node that this request probes; None where none is due, or another request was faster."""
     node = probes.due(model)
