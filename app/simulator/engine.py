@@ -197,7 +197,7 @@ class Engine:
         try:
             for number in range(max_tokens):
                 if not await request.tokens.get():
-                    raise EngineRestarted("the engine lost this request")
+                    raise EngineRestarted("the engine lost this request: it restarted or dropped it")
                 yield number
         finally:
             self.abort(request)
