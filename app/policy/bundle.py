@@ -95,7 +95,7 @@ def entry_module(groups: Iterable[Group], revision: str) -> str:
     for group in groups:
         lines += ["", f"answer.{group.name}[index] := part if {{", f"\tsome index, question in input.{group.name}", "\tpart := {"]
         for rule in group.rules:
-            outputs = ", ".join(f'"{output}": data.sluice.{rule.kind.folder}.{rule.name}.{output}' for output in rule.outputs)
+            outputs = ", ".join(f'"{output}": data.{rule.package}.{output}' for output in rule.outputs)
             lines.append(f'\t\t"{rule.name}": {{{outputs}}},')
         lines += ["\t} with input as question", "}"]
     return "\n".join(lines) + "\n"

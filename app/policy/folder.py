@@ -49,6 +49,11 @@ class Rule:
     """Line of the first definition of each output."""
     kind: Kind = REQUESTS
 
+    @property
+    def package(self) -> str:
+        """Its package, below which OPA has its outputs."""
+        return f"sluice.{self.kind.folder}.{self.name}"
+
 
 @dataclass(frozen=True, slots=True)
 class Files:

@@ -121,10 +121,13 @@ def applies(question: Mapping[str, Any], group: Group) -> bool:
     return exists(question, group.when)
 
 
-def note(errors: Any, problems: Problems, *, otherwise: str, removed: frozenset[str] = frozenset(), group: Group | None = None) -> None:
-    """Note OPA's own errors at their places. `removed` are builtins that it was not given, `group` tells what it was to read."""
+def note(
+    errors: Any, problems: Problems, *, otherwise: str, removed: frozenset[str] = frozenset(), groups: Mapping[str, Group] | None = None
+) -> None:
+    """Note OPA's own errors at their places. `removed` are builtins that it was not given, `groups` the group of each file."""
     for error in errors:
         place = error.get("location") or {}
+        group = (groups or {}).get(str(place.get("file")))
         message = str(error.get("message", error.get("code", "failed")))
         if message.removeprefix("undefined function ") in removed:
             message += ": rules may not look outside of the question, since the same question must give the same answer"

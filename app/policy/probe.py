@@ -50,7 +50,7 @@ def _printed(result: Mapping[str, Any]) -> Iterator[tuple[str, str, str, Any]]:
 def _passing_on(rule: Rule, tree: Mapping[str, Any]) -> str:
     """The module in the rule's place: outputs are printed, everything else is what it was."""
     heads = {str(definition["head"]["ref"][0]["value"]): definition["head"] for definition in tree["rules"]}
-    text = f"package sluice.{rule.kind.folder}.{rule.name}\n"
+    text = f"package {rule.package}\n"
     for name, head in heads.items():
         source = f"data.sluice.probed.{rule.name}.{name}"
         if name in rule.outputs:
