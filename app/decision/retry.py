@@ -14,6 +14,8 @@ MAX_RETRY_MS = 120_000
 """Longer waits make clients give up; they ask again and are told again."""
 LONGEST_WINDOW_S = 30 * 24 * 3600
 WINDOW_S = {"qps": 1, "tpm": 60}
+QUOTAS = ("qps", "tpm", "concurrency")
+"""What a client is told of: these are quotas that it can plan by. The room in caches is the engines' matter and moves with each reading."""
 
 
 def default_retry_ms(draw: float) -> int:
@@ -43,10 +45,11 @@ def retry_headers(wait_ms: int | None) -> dict[str, str]:
 
 def limit_headers(levels: Sequence[Level]) -> dict[str, str]:
     """`RateLimit-Policy` and `RateLimit` of the tightest bucket per dimension, from the same atomic step as the decision."""
-    if not levels:
+    told = [level for level in levels if level.bucket.dimension in QUOTAS]
+    if not told:
         return {}
-    policies = ", ".join([_policy(level.bucket.dimension, level.bucket.limit) for level in levels])
-    states = ", ".join(f'"{level.bucket.dimension}";r={int(level.remaining)};t={math.ceil(level.reset_ms / 1000)}' for level in levels)
+    policies = ", ".join([_policy(level.bucket.dimension, level.bucket.limit) for level in told])
+    states = ", ".join(f'"{level.bucket.dimension}";r={int(level.remaining)};t={math.ceil(level.reset_ms / 1000)}' for level in told)
     return {"RateLimit-Policy": policies, "RateLimit": states}
 
 

@@ -78,7 +78,7 @@ def _rule(rule: Rule, text: str) -> str:
     facts = [
         ("reads", ", ".join(map(code, names_of(rule.reads)))),
         ("answers", ", ".join(map(code, rule.outputs))),
-        ("asked", f"when {code('.'.join(rule.when))} exists" if rule.when else "always"),
+        ("asked", _asked(rule)),
         ("may be absent", ", ".join(map(code, sorted(rule.optional))) or "nothing"),
         ("requirement", rule.row),
         ("file", code(f"rego/{rule.file}")),
@@ -86,6 +86,12 @@ def _rule(rule: Rule, text: str) -> str:
     constants = list(_constants(text))
     tunable = table(("constant", "meaning"), [(code(name), meaning) for name, meaning in constants]) if constants else ""
     return "\n\n".join(filter(None, (f"## {rule.name}: {rule.title}", rule.description, table(("", ""), facts), tunable)))
+
+
+def _asked(rule: Rule) -> str:
+    if rule.mode == "off":
+        return f"not before `policy.rules` has `{rule.name}: on`"
+    return f"when {code('.'.join(rule.when))} exists" if rule.when else "always"
 
 
 def _constants(text: str) -> Iterator[tuple[str, str]]:

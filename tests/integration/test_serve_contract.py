@@ -15,6 +15,10 @@ def test_a_decision_has_every_field_of_the_contract(serve: Serve):
     assert len(decision["policy"].pop("revision")) == 24
     assert decision["telemetry"].pop("generation") >= 1
     assert 0 <= decision["telemetry"].pop("age_ms") < 10_000
+    room, size = decision["limits"].pop("tokens_in_flight"), decision["limits"].pop("request_tokens")
+    assert (room["bucket"], size["bucket"]) == ("model", "model")
+    assert room["remaining"] <= room["limit"] - 300
+    assert room["limit"] <= size["limit"] == 445_644  # 0.85 x 32 768 blocks x 16
     assert decision == {
         "allow": True,
         "status": 200,
@@ -88,7 +92,7 @@ def test_explain_shows_each_rules_part_and_the_time_of_each_stage(serve: Serve):
     told = serve.call("POST", "/decide?explain", {"tenant": tenant, "model": MODEL}).json["explain"]
 
     assert told["rules"]["quota"]["limit"] == [{"bucket": "tenant", "dimension": "qps", "limit": 7}]
-    assert told["rules"]["pressure"] == {"shed": []}
+    assert told["rules"]["liveness"] == {"shed": []}
     assert set(told["stages"]) == {"terms_ms", "spend_ms", "write_ms"}
     assert "explain" not in serve.decide(tenant)
 

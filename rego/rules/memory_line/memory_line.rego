@@ -1,7 +1,7 @@
 # METADATA
 # title: Rates by the memory of the engines, along a line
 # description: |
-#   Stands in place of the steps of `memory` for who wants no jumps: off as it comes; switch one on and the other off.
+#   Stands in place of the steps of `memory` for who wants no jumps: `policy.rules: {memory: off, memory_line: on}`.
 #   It follows the reading of the moment, since a line answers a small change with a small change.
 # custom:
 #   row: B11

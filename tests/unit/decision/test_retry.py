@@ -73,6 +73,17 @@ def test_limit_headers_follow_the_draft():
     assert limit_headers(()) == {}
 
 
+def test_limit_headers_tell_clients_of_quotas_alone():
+    """The room in the engines' caches is told to the gateway and to no client."""
+    room = (Level(bucket("request_tokens", 85000.0), 85000, 0), Level(bucket("tokens_in_flight", 85000.0), 84700, 0))
+
+    assert limit_headers((*room, Level(bucket("concurrency", 8.0), 7, 0))) == {
+        "RateLimit-Policy": '"concurrency";q=8',
+        "RateLimit": '"concurrency";r=7;t=0',
+    }
+    assert limit_headers(room) == {}
+
+
 @pytest.mark.parametrize(("limit", "shown"), [(0.1, "q=1;w=10"), (0.3, "q=1;w=4"), (2.5, "q=2;w=1"), (10.0, "q=10;w=1")])
 def test_fractional_rates_are_whole_in_headers(limit, shown):
     """The header fields hold integers; a rate under one a second is one in a longer window, never a larger promise."""
