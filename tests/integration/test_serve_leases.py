@@ -1,5 +1,7 @@
 """Leases over the wire: what a gateway reports after an admitted call, and what happens when it never does."""
 
+import re
+
 import pytest
 
 from tests.fixtures.engine import wait_until
@@ -27,6 +29,45 @@ def test_settling_refunds_what_was_not_used_and_frees_the_slot(serve: Serve):
     }
     assert again == {**first, "repeated": True}
     assert serve.decide(tenant, max_tokens=1)["allow"]
+
+
+def test_a_call_is_in_flight_on_its_node_until_it_is_settled(serve: Serve):
+    """Operators see where a call runs, and the metrics of its node have one request and 1000 tokens more until its end."""
+    tenant = serve.tenant()
+    before = held(serve)
+
+    decision = serve.decide(tenant, prompt_tokens=100, max_tokens=900)
+    listed = serve.call("GET", f"/leases?tenant={tenant}", key="operator").json["leases"]
+    during = held(serve)
+    serve.lease(decision, "settle", prompt_tokens=100, completion_tokens=200)
+
+    assert [(lease["node"], lease["tokens_reserved"]) for lease in listed] == [(decision["node"], 1000)]
+    assert {place: value - before[place] for place, value in during.items() if value != before[place]} == {
+        ("requests", decision["node"]): 1,
+        ("tokens", decision["node"]): 1000,
+    }
+    assert held(serve) == before
+
+
+def test_who_finds_no_slot_waits_as_long_as_calls_take(serve: Serve):
+    """Before any call of the tenant has ended the wait is 3 s, a fifth more or less; after one that was short it is short."""
+    tenant = serve.tenant(concurrency=1)
+    first = serve.decide(tenant, max_tokens=1)
+    unknown = serve.decide(tenant, max_tokens=1)
+    serve.lease(first, "settle", completion_tokens=1)
+    serve.decide(tenant, max_tokens=1)
+    known = serve.decide(tenant, max_tokens=1)
+
+    assert "frees_in_ms" not in unknown["reasons"][0]
+    assert 2400 <= unknown["retry_after_ms"] <= 3600
+    assert 1 <= known["reasons"][0]["frees_in_ms"] < 5000
+
+
+def held(serve: Serve) -> dict[tuple[str, str], float]:
+    """What is in flight of the model by node, as metrics tell it."""
+    page = serve.call("GET", "/metrics", key=None).body.decode()
+    found = re.findall(r'^sluice_in_flight_(requests|tokens){model="([^"]*)",node="([^"]*)"} (\S+)$', page, re.MULTILINE)
+    return {(what, node): float(value) for what, model, node, value in found if model == MODEL}
 
 
 @pytest.mark.parametrize("stream", [False, True])
