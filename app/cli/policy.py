@@ -77,7 +77,9 @@ def run_tests_beside(
 
 @app.command("eval")
 def eval_(
-    question: Annotated[Path, typer.Argument(help="JSON file with a question: tenant, model, readings, subject, request, time")],
+    question: Annotated[
+        Path, typer.Argument(help="JSON file with a question: tenant, model, readings, subject, request, time; or node, model, readings")
+    ],
     *,
     path: FolderOption = None,
     readings: Annotated[Path | None, typer.Option(help="JSON file with readings, in place of those in the question")] = None,
@@ -86,7 +88,7 @@ def eval_(
     overrides: Overrides = None,
     output: Output = "table",
 ) -> None:
-    """Show what each rule contributes to one question, and the terms they combine to."""
+    """Show what each rule contributes to one question, and what they combine to: terms, or what a node may do."""
     import asyncio
 
     from app.policy.trial import lines, try_question
@@ -111,15 +113,19 @@ def new(
     reads: Annotated[
         list[str] | None, typer.Option(help="a section that it reads, or one field of a section such as tenant.sla_class; may be repeated")
     ] = None,
+    kind: Annotated[
+        Literal["rules", "nodes"], typer.Option(help="asked once a request, or once a node and change of its readings")
+    ] = "rules",
     path: FolderOption = None,
     var: Var = Path("var"),
     config: Config = None,
     overrides: Overrides = None,
 ) -> None:
     """Begin a rule: its folder with METADATA, a rule that compiles and a test that passes. It begins in shadow."""
+    from app.policy.kinds import KINDS
     from app.policy.scaffold import write_rule
 
-    for written in write_rule(_folder(path, _settings(config, var, overrides)), name, reads or ["request"]):
+    for written in write_rule(_folder(path, _settings(config, var, overrides)), name, reads or (), KINDS[kind]):
         print(written)
     print("in shadow: only recorded until `shadow: true` is removed from its METADATA")
 

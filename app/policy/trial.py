@@ -1,4 +1,4 @@
-"""Trying a question on a policy folder, without a server: each rule's part, and the terms that they combine to."""
+"""Trying a question on a policy folder, without a server: each rule's part, and what they combine to."""
 
 import json
 import re
@@ -7,14 +7,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from app.policy import node_answer
 from app.policy.bundle import Compiled
 from app.policy.check import compile_policy
 from app.policy.folder import Problems
-from app.policy.kinds import REQUESTS
+from app.policy.kinds import NODES, REQUESTS, Kind
 from app.policy.modes import Modes
 from app.policy.offline import evaluate, workspace
-from app.policy.parts import parse
-from app.policy.question import SECTIONS
 from app.policy.schema import check_question
 from app.policy.terms import DIMENSIONS, combine
 from app.policy.unanswered import PolicyUndefined
@@ -27,11 +26,15 @@ _OUTPUTS = {"denies": "deny", "waived": "waived", "limits": "limit", "obligation
 
 
 async def try_question(folder: Path, binary: Path, modes: Modes, question: Mapping[str, Any]) -> dict[str, Any]:
-    """{revision, rules: {rule: outputs}, shadow: [rule], off: [rule], terms}. Raises PolicyRefused, Unanswered, BadRequest."""
-    check_question(question, REQUESTS.sections)
-    whole = {section: question.get(section, {}) for section in SECTIONS}
+    """{revision, rules: {rule: outputs}, shadow: [rule], off: [rule]}, and `terms`, or `answer` where `question` has a `node`.
+
+    Raises PolicyRefused, Unanswered, BadRequest.
+    """
+    kind = NODES if "node" in question else REQUESTS
+    check_question(question, kind.sections)
+    whole = {section: question.get(section, {}) for section in kind.sections}
     compiled = await compile_policy(folder, binary, modes)
-    asked = [group for group in compiled.groups_of(REQUESTS) if group.mode != "off"]
+    asked = [group for group in compiled.groups_of(kind) if group.mode != "off"]
     problems = Problems()
     async with workspace(binary, compiled.modules) as work:
         answers = await evaluate(work, compiled.modules, [(group, {_NAME: whole}) for group in asked], problems)
@@ -42,20 +45,25 @@ async def try_question(folder: Path, binary: Path, modes: Modes, question: Mappi
         for rule, outputs in answers.get(group.name, {}).get(_NAME, {}).items():
             rules[rule] = outputs
             if group.mode == "on":
-                parts.append(parse(rule, outputs))
-    terms = _terms(compiled.revision, parts, whole["tenant"])
+                parts.append(kind.parse(rule, outputs))
+    combined = _answer(parts) if kind is NODES else _terms(compiled.revision, parts, whole["tenant"])
     return {
         "revision": compiled.revision,
         "rules": rules,
-        "shadow": _names(compiled, "shadow"),
-        "off": _names(compiled, "off"),
-        "terms": terms,
+        "shadow": _names(compiled, kind, "shadow"),
+        "off": _names(compiled, kind, "off"),
+        "answer" if kind is NODES else "terms": combined,
     }
 
 
-def _names(compiled: Compiled, mode: RuleMode) -> list[str]:
-    """Rules for requests that are in this mode."""
-    return [rule.name for group in compiled.groups_of(REQUESTS) if group.mode == mode for rule in group.rules]
+def _names(compiled: Compiled, kind: Kind, mode: RuleMode) -> list[str]:
+    """Rules of a kind that are in this mode."""
+    return [rule.name for group in compiled.groups_of(kind) if group.mode == mode for rule in group.rules]
+
+
+def _answer(parts: list[Any]) -> dict[str, Any]:
+    answer = asdict(node_answer.combine("", parts))
+    return {name: answer[name] for name in ("avoid", "seqs_factor", "set_points")}
 
 
 def _terms(revision: str, parts: list[Any], tenant: Mapping[str, Any]) -> dict[str, Any]:
@@ -67,13 +75,23 @@ def _terms(revision: str, parts: list[Any], tenant: Mapping[str, Any]) -> dict[s
 
 
 def lines(trial: Mapping[str, Any]) -> Iterator[str]:
-    """What `try_question` found, for people: a line for each element of each rule and of the terms."""
+    """What `try_question` found, for people: a line for each element of each rule and of what they combine to."""
     for rule, outputs in trial["rules"].items():
         yield f"{rule}{' (shadow)' if rule in trial['shadow'] else ''}"
         yield from [_line(output, element) for output, elements in outputs.items() for element in elements] or ["  nothing"]
     yield from (f"{rule} (off)" for rule in trial["off"])
+    yield from _lines_of_answer(trial["answer"]) if "answer" in trial else _lines_of_terms(trial["terms"])
+
+
+def _lines_of_answer(answer: Mapping[str, Any]) -> Iterator[str]:
+    yield "answer"
+    yield from (_line("avoid", avoid) for avoid in answer["avoid"])
+    yield _line("max_num_seqs", answer["seqs_factor"])
+    yield from (_line("set_point", {"signal": signal, "value": value}) for signal, value in answer["set_points"].items())
+
+
+def _lines_of_terms(terms: Mapping[str, Any]) -> Iterator[str]:
     yield "terms"
-    terms = trial["terms"]
     if "unanswered" in terms:
         yield f"  none: {terms['unanswered']}, {terms['message']}"
         return
