@@ -195,6 +195,18 @@ def test_a_shadow_rule_is_only_recorded(edited: Serve):
     wait_until(lambda: 'rule="doubt"' in edited.call("GET", "/metrics", key=None).body.decode())
 
 
+def test_the_setting_turns_rules_off_and_into_shadow(start_serve: Callable[..., Serve]):
+    """A rule that is off refuses nobody, so what nobody may pass is refused by Sluice itself; one in shadow is explained beside the others."""
+    serve = start_serve(policy={"rules": {"known": "off", "quota": "on", "liveness": "shadow"}})
+
+    refused = serve.call("POST", "/decide", {"tenant": "nobody", "model": MODEL}).json["reasons"]
+    explained = serve.call("POST", "/decide?explain", {"tenant": serve.tenant(qps=10), "model": MODEL}).json["explain"]
+
+    assert [(reason["code"], reason["rule"]) for reason in refused] == [("unknown", "sluice")]
+    assert ("known" in explained["rules"], "quota" in explained["rules"], "liveness" in explained["rules"]) == (False, True, False)
+    assert list(explained["shadow"]) == ["liveness"]
+
+
 def changed(serve: Serve, tenant: str, **quota: object) -> Callable[[], object]:
     """A patch of the tenant's quota at its newest version."""
     version = serve.call("GET", f"/quotas/{tenant}", key="operator").headers["etag"]
