@@ -84,20 +84,22 @@ class InFlight:
             del self._tokens[lease.model]
 
     def report(self, lease: Lease, outcome: str) -> None:
-        """The first report on a lease, live or ended, says how its call went."""
+        """The first report on a lease, live or ended, says how its call went; without a node nobody is to blame."""
         place = (lease.node, lease.model)
-        if lease.node is None or (outcome not in FAILED and outcome != "completed"):
-            return
         count = self._counts.get(place)
-        if count is None:
-            if outcome not in FAILED:
-                return
-            count = self._counts[place] = _Count()
-        count.failures = count.failures + 1 if outcome in FAILED else 0
+        if outcome in FAILED and lease.node is not None:
+            if count is None:
+                count = self._counts[place] = _Count()
+            count.failures += 1
+        elif outcome == "completed" and count is not None:
+            count.failures = 0
+        else:
+            return
         if not count.requests:
             self._rest(place, count)
 
     def _rest(self, place: Place, count: _Count) -> None:
+        """It holds nothing now: forget it, or keep it for its failures."""
         self._at_rest.pop(place, None)
         if not count.failures:
             del self._counts[place]
