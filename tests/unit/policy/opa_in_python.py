@@ -9,6 +9,7 @@ from app.observability.metrics import Metrics
 from app.policy.batch import Batcher
 from app.policy.bundle import Compiled, group_rules
 from app.policy.folder import Rule
+from app.policy.kinds import REQUESTS, Kind
 from app.policy.modes import NO_MODES
 from app.policy.opa import CallFailed, Failed
 from app.policy.policy import Policy
@@ -18,10 +19,10 @@ from app.settings import RuleMode
 RuleFunction = Callable[[Mapping[str, Any]], dict[str, list[Any]] | CallFailed | None]
 
 
-def rule(name: str, reads: tuple[str, ...], *, when: tuple[str, ...] = (), mode: RuleMode = "on") -> Rule:
+def rule(name: str, reads: tuple[str, ...], *, when: tuple[str, ...] = (), mode: RuleMode = "on", kind: Kind = REQUESTS) -> Rule:
     """A rule as METADATA would describe it; `reads` are names as they stand there."""
     read = folded(Read(section, tuple(field)) for section, *field in (each.split(".") for each in reads))
-    return Rule(name, name, name, "", read, when, mode, frozenset(), ("deny", "limit"), f"rules/{name}/{name}.rego")
+    return Rule(name, name, name, "", read, when, mode, frozenset(), tuple(kind.outputs), f"{kind.folder}/{name}/{name}.rego", kind=kind)
 
 
 class OpaInPython:
