@@ -73,12 +73,17 @@ async def _widenings(compiled: Compiled, kind: Kind, binary: Path) -> list[str]:
 
 
 def _widened(group: Group, answers: Mapping[str, Any], name: str, less: str) -> Iterator[tuple[Rule, tuple[str, ...]]]:
+    if name not in answers or less not in answers:
+        return
     for rule in group.rules:
-        if name in answers and less in answers and answers[name] != answers[less]:
-            before, after = (group.kind.parse(rule.name, answers[question][rule.name]) for question in (name, less))
-            outputs = group.kind.wider(before, after)
-            if outputs:
-                yield rule, outputs
+        whole, lacking = answers[name][rule.name], answers[less][rule.name]
+        changed = {output for output in rule.outputs if whole.get(output) != lacking.get(output)}
+        if not changed:
+            continue
+        wider = group.kind.wider(group.kind.parse(rule.name, whole), group.kind.parse(rule.name, lacking))
+        outputs = tuple(output for output in wider if output in changed)
+        if outputs:
+            yield rule, outputs
 
 
 def _paths(question: Mapping[str, Any], kind: Kind) -> Iterator[str]:

@@ -39,12 +39,21 @@ _SENSITIVE: dict[str, Any] = {
 _READINGS: dict[str, Any] = {
     "live": 2,
     "known": 2,
+    "frozen": 0,
     "kv_max": 0.5,
     "kv_mean": 0.4,
+    "kv_floor": 0.35,
     "waiting": 3,
     "running": 20,
     "free_tokens": 100000,
+    "held_tokens": 20000,
+    "capacity_tokens_max": 90000,
     "iteration_ms": 25,
+    "ttft_ms": 180,
+    "memory": 0.9,
+    "memory_floor": 0.9,
+    "max_in_flight": 64,
+    "admission": 1,
 }
 
 QUIET: dict[str, Any] = {
@@ -64,11 +73,13 @@ def _other(**changes: dict[str, Any]) -> dict[str, Any]:
 
 EXAMPLES: dict[str, dict[str, Any]] = {
     "quiet": QUIET,
-    "busy": _other(readings={"kv_mean": 0.86, "kv_max": 0.9}),
-    "full": _other(readings={"kv_mean": 0.95, "kv_max": 0.97, "waiting": 60}),
-    "no live engine": {**QUIET, "readings": {"live": 0, "known": 2}},
+    "busy": _other(readings={"kv_mean": 0.86, "kv_max": 0.9, "kv_floor": 0.8, "admission": 0.7}),
+    "full": _other(readings={"kv_mean": 0.95, "kv_max": 0.97, "kv_floor": 0.94, "waiting": 60, "free_tokens": 0, "ttft_ms": 6000}),
+    "full of memory": _other(model={"preallocates": False}, readings={"memory": 0.95, "memory_floor": 0.94}),
+    "no live engine": {**QUIET, "readings": {"live": 0, "known": 2, "frozen": 0}},
+    "frozen engine": {**QUIET, "readings": {"live": 0, "known": 2, "frozen": 1}},
     "no readings": {**QUIET, "readings": {}},
-    "agreement": _other(tenant={"sla_class": "payment", "qps": 800}),
+    "agreement": _other(tenant={"sla_class": "payment", "qps": 800}, readings={"ttft_ms": 400}),
     "sensitive": _other(model={"id": "mdl-fin-risk-v3", "sensitive": _SENSITIVE}),
     "sensitive, refused": {
         **_other(model={"id": "mdl-fin-risk-v3", "sensitive": _SENSITIVE}),

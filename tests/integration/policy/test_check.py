@@ -183,6 +183,16 @@ async def test_rules_that_multiply_keys_and_absences_that_open_are_warned_of(reg
     assert any("opens.rego" in warning and "without readings.waiting its shed is wider" in warning for warning in warnings)
 
 
+async def test_a_rule_is_warned_of_what_it_loses_itself(rego_folder: Path, opa_binary: Path) -> None:
+    """A rule that always slows, beside one in its group whose answer widens, is not taken for that one."""
+    write_rule(rego_folder, "steady", 'scale contains {"dimension": "qps", "factor": 0.5} if input.time', reads="time")
+    write_rule(rego_folder, "early", "shed contains 0.5 if input.time.hour > 8", reads="time")
+
+    warnings = await advise(await compile_policy(rego_folder, opa_binary), opa_binary)
+
+    assert [line.split(": ")[0] for line in warnings] == ["rules/early/early.rego"]
+
+
 async def test_a_new_rule_compiles_and_its_test_passes(rego_folder: Path, opa_binary: Path) -> None:
     """What `sluice policy new` writes passes every check, whatever section or field it reads, and is only watched at first."""
     fields = [(section, field) for section, schema in SECTION_SCHEMAS.items() for field in schema["properties"]]
