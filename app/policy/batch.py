@@ -28,8 +28,8 @@ MOST_PER_CALL = 8
 """Larger calls gain little, and each question waits for all of them."""
 
 MOST_BESIDE = 32
-"""Where nobody waits, less cost counts: a question of 100 nodes takes OPA 117 µs in calls of 8 and 63 in calls of 32, no less in
-larger ones; and such a call has one of OPA's cores for 2 ms."""
+"""Where nobody waits, cost counts: all about one of 100 nodes takes OPA 120 µs of CPU in calls of 8 and 80 in calls of 32, little
+less in larger ones; and such a call has one of OPA's cores for 2 ms at most."""
 
 TOGETHER_SHARE = 0.5
 """Share of a question's time that a joint call may take; a joint answer takes a tenth of it, the rest is for asking alone."""

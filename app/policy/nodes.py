@@ -4,7 +4,7 @@ When down: every answer is PolicyUnavailable; nothing is guessed, and the caller
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +33,8 @@ MOST_PLACES = 4096
 """Places whose last answers are remembered; those asked about longest ago leave first."""
 
 PAUSE_MS = 1000.0
-"""How long a group is left alone that does not end, or that is in shadow and fails: every change of readings would wait for it again."""
+"""How long a group is left alone that does not end, or that is in shadow and fails, until one question finds out whether it works
+again: every change of readings would wait for it."""
 
 _PART_BYTES = 500
 """Of one rule's part, by estimate."""
@@ -59,7 +60,7 @@ class NodePolicy:
 
     def __init__(self, policy: Policy, batcher: Batcher, clock: Clock, metrics: Metrics) -> None:
         self._policy = policy
-        self._batcher = batcher.beside()
+        self._batchers: dict[RuleMode, Batcher] = {"on": batcher.beside(), "shadow": batcher.beside()}
         self._clock = clock
         self._metrics = metrics
         self._failures = Failures(clock, metrics)
@@ -89,17 +90,28 @@ class NodePolicy:
 
     async def close(self) -> None:
         """End all calls."""
-        await self._batcher.close()
+        await asyncio.gather(*(batcher.close() for batcher in self._batchers.values()))
 
     async def _outcomes(self, compiled: Compiled, questions: Mapping[Place, NodeQuestion]) -> dict[Place, list[tuple[Group, Outcome]]]:
-        asked = {
-            place: [(group, self._find(compiled.revision, group, question)) for group in _asked(compiled, "on", question)]
-            for place, question in questions.items()
-        }
-        flights = [found for row in asked.values() for _, found in row if isinstance(found, asyncio.Future)]
+        """Group by group, so that questions of one that fails travel with no others; those that were left alone come last."""
+        outcomes: dict[Place, list[tuple[Group, Outcome]]] = {place: [] for place in questions}
+        groups = [group for group in compiled.groups_of(NODES) if group.mode == "on"]
+        for group in sorted(groups, key=lambda group: group.name in self._paused):
+            places = [place for place, question in questions.items() if holds(group, question)]
+            if group.name in self._paused:  # one question finds out whether it works again
+                await self._ask_group(compiled.revision, group, [questions[place] for place in places[:1]])
+            found = await self._ask_group(compiled.revision, group, [questions[place] for place in places])
+            for place, outcome in zip(places, found, strict=True):
+                outcomes[place].append((group, outcome))
+        return outcomes
+
+    async def _ask_group(self, revision: str, group: Group, questions: Iterable[NodeQuestion]) -> list[Outcome]:
+        """One for each question; what is not known yet is asked together."""
+        found = [self._find(revision, group, question) for question in questions]
+        flights = [each for each in found if isinstance(each, asyncio.Future)]
         if flights:
             await asyncio.wait(flights)
-        return {place: [(group, _landed(found)) for group, found in row] for place, row in asked.items()}
+        return [each.result() if isinstance(each, asyncio.Future) else each for each in found]
 
     def _answers(
         self, compiled: Compiled, questions: Mapping[Place, NodeQuestion], found: Mapping[Place, list[tuple[Group, Outcome]]]
@@ -143,7 +155,7 @@ class NodePolicy:
                 self._memo.put(key, outcome, _PART_BYTES * len(outcome), self._clock.monotonic_ms())
             return outcome
 
-        return self._batcher.ask(key, group, values_of(question, group), receive)
+        return self._batchers[group.mode].ask(key, group, values_of(question, group), receive)
 
     def _read(self, revision: str, group: Group, reply: Reply | Unanswered) -> Outcome:
         """What a reply says of each rule; a reply under another revision moves the policy to that, where it was offered."""
@@ -156,6 +168,7 @@ class NodePolicy:
             failure = PolicyUndefined("no answer", ",".join(rule.name for rule in group.rules))
         else:
             outputs = reply.outputs
+            self._paused.pop(group.name, None)
             return tuple(_part(rule.name, outputs[rule.name]) for rule in group.rules)
         self._pause(group, failure)
         return (failure,) * len(group.rules)
@@ -166,20 +179,14 @@ class NodePolicy:
 
     def _watch(self, compiled: Compiled, place: Place, question: NodeQuestion, answer: NodeAnswer) -> None:
         """Have shadow rules asked too; what they say is compared when it is there, and nobody waits for it."""
-        for group in _asked(compiled, "shadow", question):
+        for group in compiled.groups_of(NODES):
+            if group.mode != "shadow" or not holds(group, question):
+                continue
             found = self._find(compiled.revision, group, question)
             if isinstance(found, asyncio.Future):
                 found.add_done_callback(lambda landed: self._shadow.compare(place, answer, landed.result()))
             else:
                 self._shadow.compare(place, answer, found)
-
-
-def _asked(compiled: Compiled, mode: RuleMode, question: NodeQuestion) -> Iterator[Group]:
-    return (group for group in compiled.groups_of(NODES) if group.mode == mode and holds(group, question))
-
-
-def _landed(found: "Outcome | asyncio.Future[Outcome]") -> Outcome:
-    return found.result() if isinstance(found, asyncio.Future) else found
 
 
 def _part(rule: str, outputs: Mapping[str, Any]) -> NodePart | Unanswered:
