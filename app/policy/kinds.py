@@ -22,6 +22,8 @@ class Kind:
 
     folder: str
     """Where its rules lie in a policy folder; also the second part of their packages: sluice.<folder>.<name>."""
+    asked_per: str
+    """What one question of it is about."""
     prefix: str
     """Before names of its groups and of its files of schemas, so that they differ from those of other kinds."""
     sections: Mapping[str, Mapping[str, Any]]
@@ -53,6 +55,7 @@ def _wider_answer(before: node_answer.NodePart, after: node_answer.NodePart) -> 
 
 REQUESTS = Kind(
     folder="rules",
+    asked_per="request",
     prefix="",
     sections=SECTION_SCHEMAS,
     outputs=OUTPUTS,
@@ -65,6 +68,7 @@ REQUESTS = Kind(
 
 NODES = Kind(
     folder="nodes",
+    asked_per="node and change of its readings",
     prefix="node_",
     sections=NODE_SECTION_SCHEMAS,
     outputs=NODE_OUTPUTS,

@@ -9,13 +9,14 @@ from app.decision.reasons import CODES
 from app.policy.bundle import Compiled
 from app.policy.check import compile_policy
 from app.policy.folder import Rule
+from app.policy.kinds import KINDS
 from app.policy.program import find_opa
 from app.policy.reads import names_of
 from app.settings import RULES
 from docs.generate.markdown import code, page, table
 
 RULES_INTRO = """
-The rules that come with Sluice, in `rego/rules/`. Each is a folder with the rule and its tests.
+The rules that come with Sluice: those in `rego/rules/` are asked for requests, those in `rego/nodes/` for nodes. Each is a folder with the rule and its tests.
 How to change one and how to add one: [write a rule](../how-to/write-a-rule.md).
 `requirement` is the `row` of a rule's METADATA: what asked for it, from the [list of requirements](../explanation.md#requirements).
 """
@@ -64,7 +65,9 @@ def _compiled() -> Compiled:
 
 
 def _rules(compiled: Compiled) -> list[Rule]:
-    return sorted((rule for group in compiled.groups for rule in group.rules), key=lambda rule: rule.name)
+    """Those for requests first, each kind by name."""
+    by_kind = ([rule for group in compiled.groups_of(kind) for rule in group.rules] for kind in KINDS.values())
+    return [rule for rules in by_kind for rule in sorted(rules, key=lambda rule: rule.name)]
 
 
 def _denials(rule: Rule, text: str) -> Iterator[Denial]:
@@ -91,7 +94,8 @@ def _rule(rule: Rule, text: str) -> str:
 def _asked(rule: Rule) -> str:
     if rule.mode == "off":
         return f"not before `policy.rules` has `{rule.name}: on`"
-    return f"when {code('.'.join(rule.when))} exists" if rule.when else "always"
+    per = f"once a {rule.kind.asked_per}"
+    return f"{per}, when {code('.'.join(rule.when))} exists" if rule.when else per
 
 
 def _constants(text: str) -> Iterator[tuple[str, str]]:

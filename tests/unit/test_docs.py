@@ -6,8 +6,8 @@ from urllib.parse import unquote
 
 import pytest
 
-from app.policy.parts import OUTPUTS
-from app.policy.schema import SECTION_SCHEMAS
+from app.policy.kinds import KINDS
+from app.policy.node_answer import SIGNALS
 from app.policy.terms import BUCKETS, DIMENSIONS
 from docs.generate.commands import commands
 
@@ -46,7 +46,14 @@ def test_commands_exist(page):
 
 
 @pytest.mark.parametrize(
-    "name", [*OUTPUTS, *BUCKETS, *DIMENSIONS, *(field for each in SECTION_SCHEMAS.values() for field in each["properties"])]
+    "name",
+    [
+        *BUCKETS,
+        *DIMENSIONS,
+        *SIGNALS,
+        *(output for kind in KINDS.values() for output in kind.outputs),
+        *(field for kind in KINDS.values() for each in kind.sections.values() for field in each["properties"]),
+    ],
 )
 def test_the_guide_to_rules_is_complete(name):
     """Every output, bucket, dimension and field of the question is named in the guide for authors of rules."""
