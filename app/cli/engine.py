@@ -26,7 +26,8 @@ def engine(
     ] = "vllm",
     names: Annotated[Literal["v1", "v0"], typer.Option(help="names on vLLM's page: v1, or v0 for those before")] = "v1",
     gpu_memory_mib: Annotated[
-        int | None, typer.Option(min=1, help="memory of its card, told at GET /dcgm; without it there is no card")
+        int | None,
+        typer.Option(min=1, help="memory of its card, told at /dcgm/metrics as a DCGM exporter does; without it there is no card"),
     ] = None,
     gpu_uuid: Annotated[str, typer.Option(help="id of its card")] = "GPU-00000000-0000-4000-8000-000000000000",
     weights_mib: Annotated[int, typer.Option(min=1, help="memory of the model's weights")] = 15_360,

@@ -84,7 +84,7 @@ class NodeWatch:
         why = self._liveness.judge(key, Evidence(reading.still_ms, busy, held.requests), now_ms)
         limits = self._controllers.update(
             key,
-            reading,
+            SILENT if why else reading,  # the gauges of a frozen page would wind the controller down
             set_points=answer.set_points,
             in_flight=held.requests,
             max_num_seqs=node.max_num_seqs,

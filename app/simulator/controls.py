@@ -14,7 +14,7 @@ MOST_NUM_SEQS = 1_000_000
 
 
 def routes(engine: Engine) -> list[Route]:
-    """POST /control, /faults and /load, and GET /dcgm where the engine has a card."""
+    """POST /control, /faults and /load, and GET /dcgm/metrics where the engine has a card."""
 
     async def control(request: Request) -> Response:
         document = fields.document(await request.body())
@@ -38,4 +38,4 @@ def _exporter(engine: Engine, device: Device) -> Route:
     async def dcgm(_: Request) -> Response:
         return Response(device.render(engine.used_mib(device)), headers={"content-type": CONTENT_TYPE_PLAIN_0_0_4})
 
-    return Route("/dcgm", dcgm)
+    return Route("/dcgm/metrics", dcgm)

@@ -26,7 +26,7 @@ from app.simulator.readings import Gauges
 Mode = Literal["none", "slow", "frozen", "dead", "stuck", "nan", "error500", "html", "restart"]
 STILL: tuple[Mode, ...] = ("frozen", "dead")
 """Under these the engine makes no step."""
-UNTOUCHED_PATHS = ("/faults", "/load", "/dcgm")
+UNTOUCHED_PATHS = ("/faults", "/load", "/dcgm/metrics")
 """Never affected by a fault: otherwise nobody could end it, and the exporter of the card is a process of its own."""
 MAX_DELAY_MS = 60_000
 

@@ -214,7 +214,7 @@ def card(room_blocks):
 
 async def test_an_engine_without_a_card_has_no_exporter():
     """The exporter's page exists where a card was asked for."""
-    async with talking() as (_, session), session.get("/dcgm") as answer:
+    async with talking() as (_, session), session.get("/dcgm/metrics") as answer:
         assert answer.status == 404
 
 
@@ -222,7 +222,7 @@ async def test_an_engine_that_runs_out_of_memory():
     """The call that was too much is a 503, and so is everything until the engine is back; its card's exporter goes on."""
     async with talking(**CARD, device=card(5), restart_ms=400) as (engine, session):
         assert (await ask(session, prompt=[1] * 24, max_tokens=1))[0] == 503
-        async with session.get("/metrics") as page, session.get("/dcgm") as exporter:
+        async with session.get("/metrics") as page, session.get("/dcgm/metrics") as exporter:
             assert (page.status, exporter.status) == (503, 200)
             assert 'Hostname="stand-in"} 0\n' in await exporter.text()
         assert (await session.post("/v1/completions", json={"model": "m", "prompt": "x"})).status == 503
@@ -237,7 +237,7 @@ async def test_a_frozen_engine_leaves_its_cards_exporter_alone():
     """The exporter is a process of its own: the engine's faults do not reach it."""
     async with talking(**CARD, device=card(5)) as (_, session):
         await control(session, "/faults", mode="frozen")
-        async with session.get("/dcgm") as answer:
+        async with session.get("/dcgm/metrics") as answer:
             assert 'Hostname="stand-in"} 100\n' in await answer.text()
         await control(session, "/faults", mode="none")
 
