@@ -1,18 +1,16 @@
 """What is in flight by node and model, as our own leases say: counted as each begins and ends, never by looking at them all (A3).
 
-Beside it stands how often a node failed in a row: what it holds says nothing of a node that refuses all it is sent.
+Beside it, how calls ended, for whoever judges the nodes: kept until they are taken, and no more than MOST_REPORTS of them.
 """
 
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from app.limiter.lease import Lease
 
-FAILED = ("failed", "timeout")
-"""Outcomes that speak against a node; `completed` speaks for it, and `aborted` is the client's doing."""
-
-MOST_AT_REST = 1024
-"""Pairs kept for their failures alone, some 200 bytes each. Nodes come and go with the settings; past it the longest at rest go."""
+MOST_REPORTS = 4096
+"""Ends of calls that wait to be taken, some 150 bytes each: several times what ends between two snapshots. The oldest are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,38 +20,47 @@ class Held:
     requests: int = 0
     tokens: int = 0
     """Real tokens as reserved: prompt and most output."""
-    failures: int = 0
-    """Calls in a row that failed or timed out, as settled; 0 from the next that completes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How one call on a node ended, as its gateway settled it."""
+
+    node: str
+    model: str
+    outcome: str
+    """completed, failed, timeout or aborted."""
+    lasted_ms: float
+    """From admission to the report."""
 
 
 @dataclass(slots=True)
 class _Count:
     requests: int = 0
     tokens: int = 0
-    failures: int = 0
 
 
+NOTHING = Held()
 Place = tuple[str | None, str]
 """Name of a node, or None where no node was live, and id of a model."""
 
 
 class InFlight:
-    """Counts by place and by model. What holds nothing and has not failed is forgotten at once."""
+    """Counts by place and by model. What holds nothing is forgotten at once."""
 
     def __init__(self) -> None:
         self._counts: dict[Place, _Count] = {}
-        self._at_rest: dict[Place, None] = {}
-        """Places that hold nothing and are kept for their failures, the longest at rest first."""
         self._tokens: dict[str, int] = {}
+        self._reports: deque[Report] = deque(maxlen=MOST_REPORTS)
 
     def of(self, place: Place) -> Held:
         """What is in flight there now."""
         count = self._counts.get(place)
-        return Held(count.requests, count.tokens, count.failures) if count else Held()
+        return Held(count.requests, count.tokens) if count else NOTHING
 
     def busy(self) -> Iterable[Place]:
         """Places that hold anything."""
-        return [place for place, count in self._counts.items() if count.requests]
+        return list(self._counts)
 
     def tokens(self) -> dict[str, int]:
         """Tokens held by model, on whatever node; only of models that hold any."""
@@ -65,8 +72,6 @@ class InFlight:
         count = self._counts.get(place)
         if count is None:
             count = self._counts[place] = _Count()
-        elif not count.requests:
-            self._at_rest.pop(place, None)
         count.requests += 1
         count.tokens += tokens
         self._tokens[lease.model] = self._tokens.get(lease.model, 0) + tokens
@@ -78,33 +83,18 @@ class InFlight:
         count.requests -= 1
         count.tokens -= tokens
         if not count.requests:
-            self._rest(place, count)
+            del self._counts[place]
         self._tokens[lease.model] -= tokens
         if not self._tokens[lease.model]:
             del self._tokens[lease.model]
 
-    def report(self, lease: Lease, outcome: str) -> None:
+    def report(self, lease: Lease, outcome: str, now_ms: float) -> None:
         """The first report on a lease, live or ended, says how its call went; without a node nobody is to blame."""
-        place = (lease.node, lease.model)
-        count = self._counts.get(place)
-        if outcome in FAILED and lease.node is not None:
-            if count is None:
-                count = self._counts[place] = _Count()
-            count.failures += 1
-        elif outcome == "completed" and count is not None:
-            count.failures = 0
-        else:
-            return
-        if not count.requests:
-            self._rest(place, count)
+        if lease.node is not None:
+            self._reports.append(Report(lease.node, lease.model, outcome, now_ms - lease.started_ms))
 
-    def _rest(self, place: Place, count: _Count) -> None:
-        """It holds nothing now: forget it, or keep it for its failures."""
-        self._at_rest.pop(place, None)
-        if not count.failures:
-            del self._counts[place]
-            return
-        self._at_rest[place] = None
-        if len(self._at_rest) > MOST_AT_REST:
-            longest = next(iter(self._at_rest))
-            del self._at_rest[longest], self._counts[longest]
+    def take_reports(self) -> list[Report]:
+        """How calls ended since the last time, in order."""
+        taken = list(self._reports)
+        self._reports.clear()
+        return taken

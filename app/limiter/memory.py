@@ -14,7 +14,7 @@ from prometheus_client import Counter
 from app.clock import Clock
 from app.limiter.charge import Charge, Level, LiveLease, Refusal, Settlement, Spent, Usage
 from app.limiter.errors import Draining, LeaseEnded, RequestInFlight
-from app.limiter.in_flight import Held, InFlight, Place
+from app.limiter.in_flight import Held, InFlight, Place, Report
 from app.limiter.last_minute import LastMinute
 from app.limiter.lease import ENDS, Lease, State
 from app.limiter.meters import Meter, Meters
@@ -98,7 +98,7 @@ class MemoryLimiter:
         self._spent.add((lease.tenant, lease.model), -refunded, now_ms)
         self._end(lease, "settled", now_ms)
         if lease.settled_by is None:
-            self._in_flight.report(lease, usage.outcome)
+            self._in_flight.report(lease, usage.outcome, now_ms)
         for flag in flags:
             self._flags.labels(flag).inc()
         lease.settled_by = usage
@@ -164,9 +164,13 @@ class MemoryLimiter:
         self._step()
 
     def in_flight(self, node: str | None, model: str) -> Held:
-        """What this replica's leases hold of a model on a node (None: on no node), and how often it failed in a row."""
+        """What this replica's leases hold of a model on a node (None: on no node)."""
         self._step()
         return self._in_flight.of((node, model))
+
+    def reports(self) -> list[Report]:
+        """How calls on nodes ended since this was last asked, in order; for one reader."""
+        return self._in_flight.take_reports()
 
     def held_tokens(self) -> Mapping[str, int]:
         """Tokens that this replica's leases hold, by model, wherever they run; absent where none."""

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 
 from app.estimators.controller import Controller, Levels, Load, Output
+from app.estimators.smoothing import Smoothed
 from app.telemetry.snapshot import Reading
 from app.telemetry.view import NodeModel
 
@@ -10,6 +11,9 @@ BATCHES = 2
 """Most in flight, in batches: one that runs and one that waits for its turn; more would only wait longer."""
 LEAST = 1
 """A node that may have nothing in flight could never show that it has recovered."""
+LASTS_HALF_LIFE_MS = 5_000.0
+LASTS_FORGET_MS = 60_000.0
+"""How long calls last changes with what is asked for, over many calls; after a minute without any it is unknown again."""
 
 
 class Controllers:
@@ -17,6 +21,11 @@ class Controllers:
 
     def __init__(self) -> None:
         self._controllers: dict[NodeModel, Controller] = {}
+        self._lasts_ms: dict[NodeModel, Smoothed] = {}
+
+    def lasted(self, key: NodeModel, lasted_ms: float, now_ms: float) -> None:
+        """A call there lasted so long."""
+        self._lasts_ms.setdefault(key, Smoothed(LASTS_HALF_LIFE_MS, LASTS_FORGET_MS)).push(lasted_ms, now_ms)
 
     def update(
         self, key: NodeModel, reading: Reading, *, set_points: Mapping[str, float], in_flight: int, max_num_seqs: int, now_ms: float
@@ -25,10 +34,11 @@ class Controllers:
         if not set_points:
             self._controllers.pop(key, None)
             return None
+        lasts = self._lasts_ms.get(key)
         return self._controllers.setdefault(key, Controller()).update(
             Levels(reading.kv_ratio, reading.waiting, reading.iteration_ms),
             Levels(set_points.get("kv"), set_points.get("waiting"), set_points.get("iteration_ms")),
-            Load(in_flight, _at_engine(reading)),
+            Load(in_flight, _at_engine(reading), lasts.push(None, now_ms) if lasts else None),
             floor=LEAST,
             ceiling=BATCHES * max_num_seqs,
             now_ms=now_ms,
@@ -37,6 +47,7 @@ class Controllers:
     def keep(self, keys: Collection[NodeModel]) -> None:
         """Forget all but these."""
         self._controllers = {key: controller for key, controller in self._controllers.items() if key in keys}
+        self._lasts_ms = {key: lasts for key, lasts in self._lasts_ms.items() if key in keys}
 
 
 def _at_engine(reading: Reading) -> int | None:

@@ -23,6 +23,8 @@ ADMISSION_DIGITS = 2
 UNANSWERED = NodeAnswer()
 """Before the rules have spoken: nothing is avoided, no batch is smaller, and no controller has an aim."""
 SILENT = Reading()
+FAILED = ("failed", "timeout")
+"""Outcomes that speak against a node; `completed` speaks for it."""
 
 
 class NodeWatch:
@@ -36,7 +38,6 @@ class NodeWatch:
         self._liveness = Liveness()
         self._controllers = Controllers()
         self._answers: Mapping[NodeModel, NodeAnswer] = {}
-        self._failures: dict[NodeModel, int] = {}
         self._due: dict[str, str] = {}
         self.version = 0
 
@@ -45,7 +46,7 @@ class NodeWatch:
         known = {(node.name, model): node for node in snapshot.nodes for model in node.models}
         self._liveness.keep(known.keys())
         self._controllers.keep(known.keys())
-        self._failures = {key: failures for key, failures in self._failures.items() if key in known}
+        self._learn(now_ms)
         sizes = batch_sizes(snapshot.nodes, self._answers)
         standings = {key: self._standing(key, node, sizes.get(node.name), now_ms) for key, node in known.items()}
         self._due = {model: node for node, model in known if self._liveness.due((node, model), now_ms)}
@@ -80,7 +81,6 @@ class NodeWatch:
         reading = node.readings.get(key[1], SILENT) if fresh else SILENT
         answer, held = self._answers.get(key, UNANSWERED), self._limiter.in_flight(*key)
         busy = any((reading.kv_ratio, reading.waiting, reading.running))
-        self._report(key, held.failures, now_ms)
         why = self._liveness.judge(key, Evidence(reading.still_ms, busy, held.requests), now_ms)
         limits = self._controllers.update(
             key,
@@ -98,12 +98,12 @@ class NodeWatch:
             max_num_seqs=batch,
         )
 
-    def _report(self, key: NodeModel, failures: int, now_ms: float) -> None:
-        """Tell how calls there ended since the last snapshot: the limiter counts failures in a row, as gateways settle them."""
-        before = self._failures.get(key, 0)
-        if failures < before:
-            self._liveness.succeeded(key)
-            before = 0
-        for _ in range(failures - before):
-            self._liveness.failed(key, now_ms)
-        self._failures[key] = failures
+    def _learn(self, now_ms: float) -> None:
+        """How calls ended since the last snapshot. One that its client gave up says how long calls last, and nothing of the node."""
+        for report in self._limiter.reports():
+            key = (report.node, report.model)
+            self._controllers.lasted(key, report.lasted_ms, now_ms)
+            if report.outcome in FAILED:
+                self._liveness.failed(key, now_ms)
+            elif report.outcome == "completed":
+                self._liveness.succeeded(key)

@@ -1,9 +1,9 @@
 """What is in flight by node and model: every lease counted once from its beginning to its end, however it ends."""
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from app.errors import NotFound
 from app.limiter.charge import Usage
 from app.limiter.errors import LeaseEnded, LeaseRecordsFull
-from app.limiter.in_flight import MOST_AT_REST, Held
+from app.limiter.in_flight import MOST_REPORTS, Held, Report
 from tests.unit.limiter.conftest import SCOPE, Desk, bucket
 from tests.unit.limiter.test_machine import run
 
@@ -20,10 +20,11 @@ MODELS = ("m", "n")
 KEEP_MS = 60_000
 
 
-async def settled(desk: Desk, outcome: str, **rest: Any) -> None:
+async def settled(desk: Desk, outcome: str, *, lasts_ms: int = 0, **rest: Any) -> None:
     """One call on vllm-0 from its beginning to its report."""
     charge = desk.charge(**{"node": "vllm-0"} | rest)
     await desk.limiter.spend(charge)
+    desk.clock.advance(lasts_ms)
     await desk.limiter.settle(charge.lease_id, SCOPE, Usage(1, 1, outcome=outcome))
 
 
@@ -54,58 +55,33 @@ async def test_a_lease_past_its_time_is_out_of_flight_at_once(desk: Desk) -> Non
     assert desk.limiter.held_tokens() == {}
 
 
-@pytest.mark.parametrize(
-    ("outcomes", "failures"),
-    [
-        (["failed"], 1),
-        (["failed", "timeout", "failed"], 3),
-        (["failed", "aborted", "timeout"], 2),
-        (["failed", "failed", "completed"], 0),
-        (["completed", "failed"], 1),
-        (["aborted"], 0),
-    ],
-)
-async def test_failures_are_counted_in_a_row(desk: Desk, outcomes: list[str], failures: int) -> None:
-    """Failed and timed out calls add up until one completes; what the client gave up says nothing of the node."""
-    for outcome in outcomes:
-        await settled(desk, outcome)
-    assert desk.limiter.in_flight("vllm-0", "m") == Held(failures=failures)
-
-
-async def test_a_failure_counts_for_its_node_and_model_alone(desk: Desk) -> None:
-    """Neighbours, other models of the node, and calls that no node was named for have failures of their own or none."""
+async def test_how_calls_ended_is_told_once_in_order(desk: Desk) -> None:
+    """Whoever judges nodes gets each end with its node, model and time, and nothing of calls that no node was named for."""
     await settled(desk, "failed")
-    await settled(desk, "failed", node=None)
-    await settled(desk, "failed", model="n")
+    await settled(desk, "completed", node=None)
+    await settled(desk, "aborted", node="vllm-1", model="n", lasts_ms=250)
 
-    assert desk.limiter.in_flight("vllm-0", "m").failures == 1
-    assert desk.limiter.in_flight("vllm-1", "m").failures == 0
-    assert desk.limiter.in_flight(None, "m").failures == 0
+    assert desk.limiter.reports() == [Report("vllm-0", "m", "failed", 0.0), Report("vllm-1", "n", "aborted", 250.0)]
+    assert desk.limiter.reports() == []
 
 
-async def test_a_report_repeated_or_corrected_counts_its_failure_once(desk: Desk) -> None:
+async def test_a_report_repeated_or_corrected_is_told_once(desk: Desk) -> None:
     """The first report says how the call went, also one that comes after the lease expired; later ones correct tokens."""
     charge = desk.charge(node="vllm-0")
     await desk.limiter.spend(charge)
     desk.clock.advance(30_000)
     for tokens in (5, 5, 6):
         await desk.limiter.settle(charge.lease_id, SCOPE, Usage(1, tokens, outcome="timeout"))
-    assert desk.limiter.in_flight("vllm-0", "m") == Held(failures=1)
+    assert desk.limiter.reports() == [Report("vllm-0", "m", "timeout", 30_000.0)]
 
 
-async def test_nodes_that_are_gone_leave_nothing_behind(desk: Desk) -> None:
-    """What holds nothing and has not failed is forgotten at once; of those that failed the newest are kept, and all that hold."""
-    await settled(desk, "failed", node="busy")
-    await desk.spend(node="busy", ttl_ms=3_600_000)
-    for number in range(2 * MOST_AT_REST):
-        await settled(desk, "completed", node=f"good-{number}")
-        await settled(desk, "failed", node=f"bad-{number}")
+async def test_nobody_who_takes_reports_makes_them_pile_up(desk: Desk) -> None:
+    """The newest are kept, so many and no more; nodes that hold nothing leave nothing behind."""
+    for number in range(MOST_REPORTS + 10):
+        await settled(desk, "completed", node=f"node-{number}")
 
-    assert len(desk.limiter._in_flight._counts) == MOST_AT_REST + 1
-    assert desk.limiter.in_flight("busy", "m") == Held(1, 60, 1)
-    assert desk.limiter.in_flight("bad-0", "m").failures == 0
-    assert desk.limiter.in_flight(f"bad-{2 * MOST_AT_REST - 1}", "m").failures == 1
-    assert list(desk.limiter.busy()) == [("busy", "m")]
+    assert desk.limiter._in_flight._counts == {}
+    assert [report.node for report in desk.limiter.reports()] == [f"node-{number}" for number in range(10, MOST_REPORTS + 10)]
 
 
 @dataclass
@@ -131,7 +107,7 @@ class InFlightMachine(RuleBasedStateMachine):
         super().__init__()
         self.desk = Desk(keep_ms=KEEP_MS, records_bytes=12_000)
         self.leases: list[Kept] = []
-        self.failures = {(node, model): 0 for node in NODES for model in MODELS}
+        self.reports: list[tuple[str, str, str]] = []
 
     def known(self, index: int) -> Kept:
         return self.leases[index % len(self.leases)]
@@ -171,10 +147,7 @@ class InFlightMachine(RuleBasedStateMachine):
             return
         assert not lease.cancelled
         if lease.report is None and lease.node is not None:
-            if outcome in ("failed", "timeout"):
-                self.failures[lease.node, lease.model] += 1
-            elif outcome == "completed":
-                self.failures[lease.node, lease.model] = 0
+            self.reports.append((lease.node, lease.model, outcome))
         lease.live, lease.report = False, usage
 
     @precondition(lambda self: self.leases)
@@ -213,9 +186,11 @@ class InFlightMachine(RuleBasedStateMachine):
     @invariant()
     def counts_are_those_of_all_leases(self) -> None:
         live = [lease for lease in self.leases if lease.live]
-        for (node, model), failures in self.failures.items():
+        for node, model in itertools.product(NODES, MODELS):
             tokens = [lease.tokens for lease in live if (lease.node, lease.model) == (node, model)]
-            assert self.desk.limiter.in_flight(node, model) == Held(len(tokens), sum(tokens), failures)
+            assert self.desk.limiter.in_flight(node, model) == Held(len(tokens), sum(tokens))
+        assert [(one.node, one.model, one.outcome) for one in self.desk.limiter.reports()] == self.reports
+        self.reports.clear()
         held = {model: sum(lease.tokens for lease in live if lease.model == model) for model in MODELS}
         assert self.desk.limiter.held_tokens() == {model: tokens for model, tokens in held.items() if tokens}
         assert set(self.desk.limiter.busy()) == {(lease.node, lease.model) for lease in live}
