@@ -4,13 +4,13 @@ When down: every answer is PolicyUnavailable; nothing is guessed, and the caller
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from app.clock import Clock
 from app.observability.metrics import Metrics
-from app.policy.batch import Batcher, Reply
+from app.policy.batch import MOST_BESIDE, Batcher, Reply
 from app.policy.bundle import Compiled, Group
 from app.policy.failures import Failures
 from app.policy.kinds import NODES
@@ -32,9 +32,9 @@ MEMO_BYTES = 4 << 20
 MOST_PLACES = 4096
 """Places whose last answers are remembered; those asked about longest ago leave first."""
 
-PAUSE_MS = 1000.0
+PAUSE_LEAST_MS, PAUSE_MOST_MS = 50.0, 1000.0
 """How long a group is left alone that does not end, or that is in shadow and fails, until one question finds out whether it works
-again: every change of readings would wait for it."""
+again: every change of readings would wait for it. Each time twice as long, so that a busy moment costs one reading."""
 
 _PART_BYTES = 500
 """Of one rule's part, by estimate."""
@@ -51,6 +51,7 @@ class NodeQuestion(Asked):
 
 @dataclass(frozen=True, slots=True)
 class _Paused:
+    pause_ms: float
     until_ms: float
     failure: Unanswered
 
@@ -105,13 +106,16 @@ class NodePolicy:
                 outcomes[place].append((group, outcome))
         return outcomes
 
-    async def _ask_group(self, revision: str, group: Group, questions: Iterable[NodeQuestion]) -> list[Outcome]:
-        """One for each question; what is not known yet is asked together."""
-        found = [self._find(revision, group, question) for question in questions]
-        flights = [each for each in found if isinstance(each, asyncio.Future)]
-        if flights:
-            await asyncio.wait(flights)
-        return [each.result() if isinstance(each, asyncio.Future) else each for each in found]
+    async def _ask_group(self, revision: str, group: Group, questions: Sequence[NodeQuestion]) -> list[Outcome]:
+        """One for each question; what is not known yet is asked in calls, and requests have their turn between two of them."""
+        outcomes: list[Outcome] = []
+        for first in range(0, len(questions), MOST_BESIDE):
+            found = [self._find(revision, group, question) for question in questions[first : first + MOST_BESIDE]]
+            flights = [each for each in found if isinstance(each, asyncio.Future)]
+            if flights:
+                await asyncio.wait(flights)
+            outcomes += [each.result() if isinstance(each, asyncio.Future) else each for each in found]
+        return outcomes
 
     def _answers(
         self, compiled: Compiled, questions: Mapping[Place, NodeQuestion], found: Mapping[Place, list[tuple[Group, Outcome]]]
@@ -174,8 +178,12 @@ class NodePolicy:
         return (failure,) * len(group.rules)
 
     def _pause(self, group: Group, failure: Unanswered) -> None:
-        if isinstance(failure, PolicyTimeout) or (group.mode == "shadow" and not isinstance(failure, PolicyUnavailable)):
-            self._paused[group.name] = _Paused(self._clock.monotonic_ms() + PAUSE_MS, failure)
+        known, now_ms = self._paused.get(group.name), self._clock.monotonic_ms()
+        begins = known is None or now_ms >= known.until_ms
+        fails = isinstance(failure, PolicyTimeout) or (group.mode == "shadow" and not isinstance(failure, PolicyUnavailable))
+        if begins and fails:
+            pause_ms = min(PAUSE_MOST_MS, 2 * known.pause_ms) if known else PAUSE_LEAST_MS
+            self._paused[group.name] = _Paused(pause_ms, now_ms + pause_ms, failure)
 
     def _watch(self, compiled: Compiled, place: Place, question: NodeQuestion, answer: NodeAnswer) -> None:
         """Have shadow rules asked too; what they say is compared when it is there, and nobody waits for it."""

@@ -11,7 +11,7 @@ from app.clock import ManualClock
 from app.observability.metrics import Metrics
 from app.policy.batch import MOST_BESIDE, Batcher
 from app.policy.kinds import NODES
-from app.policy.nodes import PAUSE_MS, Avoid, NodeAnswer, NodePolicy, NodeQuestion
+from app.policy.nodes import PAUSE_LEAST_MS, PAUSE_MOST_MS, Avoid, NodeAnswer, NodePolicy, NodeQuestion
 from app.policy.opa import Down, Slow
 from app.policy.policy import Policy
 from app.policy.question import Section
@@ -163,20 +163,26 @@ async def test_a_node_on_which_a_rule_fails_takes_no_other_with_it() -> None:
 
 
 async def test_a_rule_that_does_not_end_is_left_alone_for_a_while() -> None:
-    """It is asked again after the pause, not with every change of readings, which all would wait for it."""
+    """It is asked again after a pause, twice as long each time, not with every change of readings, which all would wait for it."""
     opa = node_opa(avoiding=lambda shown: Slow("no answer in time"))
     async with Asking(opa) as asking:
         opa.ask = slow_clock(opa, asking.clock)  # type: ignore[method-assign]
-        answers = [await asking.one(kv_floor=0.9, memory_floor=n / 10) for n in range(3)]
-        of_the_rule = sum(group == "node_readings__memory_floor" for call in opa.calls for group, _ in call)
+        answers = [await asking.one(kv_floor=0.9, memory_floor=n / 100) for n in range(3)]
+        asking.clock.advance(PAUSE_LEAST_MS)
+        answers += [await asking.one(kv_floor=0.9, memory_floor=n / 100) for n in range(3, 6)]
+        asking.clock.advance(PAUSE_LEAST_MS)
+        answers += [await asking.one(kv_floor=0.9, memory_floor=n / 100) for n in range(6, 9)]
         opa.functions["avoiding"] = avoiding
-        asking.clock.advance(PAUSE_MS)
+        asking.clock.advance(PAUSE_MOST_MS)
         recovered = await asking.one(kv_floor=0.9, memory_floor=0.95)
 
-    assert answers == [NodeAnswer((), 0.3, {"kv": 0.8}, "r1", stale=("avoiding",))] * 3
-    assert of_the_rule == len([1 for call in opa.calls for group, shown in call if shown == {"readings": {"memory_floor": 0.0}}])
+    assert answers == [NodeAnswer((), 0.3, {"kv": 0.8}, "r1", stale=("avoiding",))] * 9
+    asked_of_it = {
+        shown["readings"]["memory_floor"] for call in opa.calls for group, shown in call if group == "node_readings__memory_floor"
+    }
+    assert asked_of_it == {0, 0.03, 0.95}
     assert recovered == NodeAnswer((Avoid("avoiding", "full", "m"),), 0.3, {"kv": 0.8}, "r1")
-    assert asking.failures("policy_timeout", "avoiding") == 3
+    assert asking.failures("policy_timeout", "avoiding") == 9
 
 
 def slow_clock(opa: OpaInPython, clock: ManualClock) -> Any:
