@@ -102,7 +102,7 @@ class Metrics:
         self.policy_revision = Info("sluice_policy_revision", "Revision of the bundle in force.", registry=r)
         self.shadow_overrides = Counter(
             "sluice_shadow_overrides",
-            "Decisions whose terms a shadow rule would have changed: a deny, a smaller limit, a larger shed and so on.",
+            "Terms of decisions, and answers for nodes, that a shadow rule would have changed: a deny, a smaller limit, a larger shed and so on.",
             ["rule"],
             registry=r,
         )

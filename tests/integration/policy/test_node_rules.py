@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from app.errors import PolicyRefused
 from app.policy.check import compile_policy
 from app.policy.examples import NODE_EXAMPLES
 from app.policy.kinds import NODES
+from app.policy.modes import Modes
 from app.policy.nodes import Avoid, NodeAnswer
 from tests.fixtures.policy import node_question, question, running_policy, write_rule
 from tests.fixtures.waiting import until
@@ -38,6 +40,37 @@ async def test_the_rules_that_come_with_sluice_answer_each_example(rego_folder: 
     assert answers == {
         (name, "m"): NodeAnswer(avoid, factor, AIMS, running.policy.revision or "") for name, (avoid, factor) in WANTED.items()
     }
+
+
+def by_steps(load: float) -> float:
+    return 1 if load < 0.75 else 0.7 if load <= 0.85 else 0.3
+
+
+def by_line(load: float) -> float:
+    return max(0.3, min(1, 1 - (load - 0.8) * 5))
+
+
+@pytest.mark.parametrize(
+    ("modes", "reading", "wanted"),
+    [({}, "floor", by_steps), ({"max_num_seqs": "off", "max_num_seqs_line": "on"}, "", by_line)],
+    ids=["steps", "line"],
+)
+async def test_the_batch_follows_the_load_over_all_of_its_range(
+    rego_folder: Path, opa_binary: Path, sockets: Path, *, modes: Modes, reading: str, wanted: Callable[[float], float]
+) -> None:
+    """From an empty to a full engine in thousandths, by memory and by KV usage, the factor is what the steps or the line say."""
+    quiet, loads = NODE_EXAMPLES["quiet node"], [thousandth / 1000 for thousandth in range(1001)]
+    signals = {"kv": {**quiet["model"], "preallocates": True}, "memory": {**quiet["model"], "preallocates": False}}
+    questions = {
+        (f"{signal} {load}", "m"): node_question(model=model, readings={f"{signal}_{reading}".rstrip("_"): load})
+        for signal, model in signals.items()
+        for load in loads
+    }
+    async with running_policy(rego_folder, opa_binary, sockets, modes=modes) as running:
+        answers = await running.nodes.ask(questions)
+
+    factors = {place[0]: answer.seqs_factor for place, answer in answers.items() if isinstance(answer, NodeAnswer)}
+    assert factors == {f"{signal} {load}": pytest.approx(wanted(load)) for signal in signals for load in loads}
 
 
 async def test_rules_of_both_kinds_are_one_policy(rego_folder: Path, opa_binary: Path, sockets: Path) -> None:
