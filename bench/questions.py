@@ -12,7 +12,7 @@ from app.policy.question import Question
 from app.quota.quota import parse_quota
 from app.quota.registry import Tenant
 from app.telemetry.snapshot import Node, Reading, Snapshot
-from app.telemetry.view import build_view
+from app.telemetry.build_view import build_view
 
 MODELS_FILE = Path(__file__).resolve().parents[1] / "examples" / "models.yaml"
 MODELS = ("llama-3-8b", "llama-3-70b")

@@ -158,6 +158,6 @@ class Decider:
             generation=self._rooms.policy.generation.number,
             age_ms=round(live.age_ms + elapsed_ms) if live is not None and live.age_ms is not None else None,
             degraded=live is None or (terms is not None and terms.degraded),
-            node=probe or (node_for(request, live) if live is not None else None),
+            node=probe or (node_for(request, live, self._rooms.limiter.in_flight) if live is not None else None),
             probe=probe is not None,
         )

@@ -1,9 +1,11 @@
-"""Where a request runs: on the node that needs a probe, else on the one that the gateway chose, else on the best."""
+"""Where a request runs: on the node that needs a probe, else on the one that the gateway chose, else on the emptiest."""
 
+from collections.abc import Callable
 from typing import Protocol
 
 from app.decision.request import DecideRequest
-from app.telemetry.view import ModelView
+from app.limiter.in_flight import Held
+from app.telemetry.view import Choice, ModelView
 
 
 class Probes(Protocol):
@@ -25,11 +27,20 @@ def take_due(probes: Probes, model: str) -> str | None:
     return node if node is not None and probes.take(node, model) else None
 
 
-def node_for(request: DecideRequest, model: ModelView) -> str | None:
-    """The node that the gateway named where it is live and no rule avoids it, else the best one.
+def node_for(request: DecideRequest, model: ModelView, held: Callable[[str, str], Held]) -> str | None:
+    """The node that the gateway named where it is live and no rule avoids it, else the one that is the least full by now.
 
-    It is the view's own name, never the request's equal one: leases keep it, and all of a node share one text.
+    By now: a page is up to a poll old, so what was admitted to each node since counts, too, or all that comes within one
+    snapshot would go to the same node. It is the view's own name, never the request's equal one: leases keep it, and all
+    of a node share one text.
     """
     if request.node is not None and request.node in model.nodes:
         return model.nodes[model.nodes.index(request.node)]
-    return model.best_node()
+    if len(model.choices) < 2:
+        return next(iter(model.nodes), None)
+
+    def load(choice: Choice) -> tuple[float, float, str]:
+        now = held(choice.node, request.model)
+        return choice.load(now.requests, now.tokens)
+
+    return min(model.choices, key=load).node

@@ -96,6 +96,8 @@ class NodeWatch:
             max_in_flight=limits.max_in_flight if limits else None,
             admission=round(limits.admission, ADMISSION_DIGITS) if limits else None,
             max_num_seqs=batch,
+            requests=held.requests,
+            tokens=held.tokens,
         )
 
     def _learn(self, now_ms: float) -> None:

@@ -15,9 +15,11 @@ from app.catalog.models import ModelSpec
 from app.clock import Clock
 from app.errors import DependencyDown
 from app.observability.metrics import Metrics
+from app.telemetry.ages import aged, next_expiry_ms
+from app.telemetry.build_view import build_view
 from app.telemetry.snapshot import Loads, Snapshot
 from app.telemetry.trouble import Trouble
-from app.telemetry.view import Own, View, aged, build_view, next_expiry_ms
+from app.telemetry.view import Own, View
 from app.telemetry.wire import decode
 
 WAIT_MS = 400

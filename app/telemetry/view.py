@@ -1,24 +1,12 @@
-"""What the snapshot says about each model: its live nodes, their aggregates as rules read them, and the best node.
+"""What is known of each model and of each node under it at one moment, as rules and decisions read it (build_view.py makes it)."""
 
-Pure: ages are durations that the caller has brought up to date. A node is live for a model when its page is younger than
-`stale_ms`, tells every signal that the model's spec declares (A2), and nothing this replica knows speaks against it.
-"""
-
-import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from app.catalog.models import ModelSpec, Signal
-from app.estimators.kv_cache import bytes_per_token, tokens_that_fit
-from app.telemetry.snapshot import Gpu, Loads, Node, Reading, Snapshot
+from app.telemetry.snapshot import Gpu, Loads, Reading
 
-RATIO_DIGITS = 3
-"""Ratios are rounded to 0.001, so that noise below what any watermark names does not make a new question."""
-TOKENS_DIGITS = 3
-"""Tokens are cut to this many leading digits: for the same reason, and never a larger promise."""
-MS_DIGITS = 1
-"""Times are rounded to 0.1 ms."""
 SIGNAL_FIELDS: dict[Signal, str] = {"kv": "kv_ratio", "waiting": "waiting", "running": "running"}
 """The reading that carries each signal a spec can declare."""
 
@@ -40,6 +28,9 @@ class Standing:
     """Share of new requests that the controller lets in, 0..1; None: nobody says."""
     max_num_seqs: int | None = None
     """Sequences that rules leave its batch (B11); None: no rule has spoken."""
+    requests: int = field(default=0, compare=False)
+    tokens: int = field(default=0, compare=False)
+    """What leases of ours held there when its page was judged."""
 
 
 NOTHING_KNOWN = Standing()
@@ -82,6 +73,27 @@ class NodeState:
 
 
 @dataclass(frozen=True, slots=True)
+class Choice:
+    """One node that a request of a model may be sent to, and what tells how full it is by now."""
+
+    node: str
+    kv_ratio: float
+    """As its page says; infinite where it is unknown."""
+    waiting: float
+    per_request: float
+    """Share of the node that one request takes; for a token the same. Only one of them is above 0: by tokens where the cache's size is known."""
+    per_token: float
+    requests: int
+    tokens: int
+    """What leases of ours held there when the page was judged: what came since is not on the page yet."""
+
+    def load(self, requests: int, tokens: int) -> tuple[float, float, str]:
+        """How full it is with so much of ours in flight there now; the least is the best node."""
+        more, more_tokens = max(0, requests - self.requests), max(0, tokens - self.tokens)
+        return self.kv_ratio + more * self.per_request + more_tokens * self.per_token, self.waiting + more, self.node
+
+
+@dataclass(frozen=True, slots=True)
 class ModelView:
     """One model over its live nodes."""
 
@@ -92,15 +104,13 @@ class ModelView:
     """Live nodes that no rule avoids, lowest KV first, then fewest waiting, then by name."""
     age_ms: float | None = field(default=None, compare=False)
     """Age of the freshest live page; None: no live node."""
+    choices: tuple[Choice, ...] = field(default=(), compare=False)
+    """The same nodes in the same order."""
 
     @property
     def live(self) -> bool:
         """Whether any node is live."""
         return bool(self.readings.get("live"))
-
-    def best_node(self) -> str | None:
-        """The first of its nodes."""
-        return next(iter(self.nodes), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,182 +127,6 @@ class View:
     """What became of changes of the engines' configuration."""
 
 
-def build_view(
-    snapshot: Snapshot,
-    models: Mapping[str, ModelSpec],
-    *,
-    stale_ms: float,
-    taken_ms: float = 0.0,
-    before: View | None = None,
-    own: Own | None = None,
-) -> View:
-    """The view of `snapshot`; what has not changed since `before` keeps its object and its generation."""
-    before, own = before or View(), own or Own()
-    gpus = {gpu.id: gpu for gpu in snapshot.gpus if gpu.age_ms is not None and gpu.age_ms < stale_ms}
-    states = tuple(
-        _state(node, models[model], stale_ms, _memory(node, gpus), own.standings.get((node.name, model), NOTHING_KNOWN))
-        for node in snapshot.nodes
-        for model in node.models
-        if model in models
-    )
-    by_model: dict[str, list[NodeState]] = {model: [] for model in models}
-    for state in states:
-        by_model[state.model].append(state)
-    views = {
-        model: _model_view(models[model], of, before.models.get(model), own.held_tokens.get(model, 0)) for model, of in by_model.items()
-    }
-    changed = (views, states) != (before.models, before.nodes)
-    return View(before.generation + changed, views, states, snapshot.gpus, taken_ms, snapshot.loads)
-
-
-def next_expiry_ms(snapshot: Snapshot, stale_ms: float) -> float:
-    """How long until the next node or GPU that is still fresh becomes stale; infinite where none is."""
-    ages = [*(node.age_ms for node in snapshot.nodes), *(gpu.age_ms for gpu in snapshot.gpus)]
-    return min((stale_ms - age for age in ages if age is not None and age < stale_ms), default=math.inf)
-
-
-def aged(snapshot: Snapshot, elapsed_ms: float) -> Snapshot:
-    """The snapshot `elapsed_ms` later."""
-
-    def later(duration_ms: float | None) -> float | None:
-        return None if duration_ms is None else duration_ms + elapsed_ms
-
-    nodes = tuple(
-        replace(
-            node,
-            age_ms=later(node.age_ms),
-            readings={model: replace(reading, still_ms=later(reading.still_ms)) for model, reading in node.readings.items()},
-        )
-        for node in snapshot.nodes
-    )
-    return replace(snapshot, nodes=nodes, gpus=tuple(replace(gpu, age_ms=later(gpu.age_ms)) for gpu in snapshot.gpus))
-
-
 def missing_signal(reading: Reading | None, spec: ModelSpec) -> Signal | None:
     """The first declared signal that the reading does not tell."""
     return next((signal for signal in spec.signals if reading is None or getattr(reading, SIGNAL_FIELDS[signal]) is None), None)
-
-
-def _state(node: Node, spec: ModelSpec, stale_ms: float, memory: Memory, standing: Standing) -> NodeState:
-    reading = node.readings.get(spec.id)
-    if node.age_ms is None:
-        why = node.problem or "no_page"
-    elif node.age_ms >= stale_ms:
-        why = node.problem or "stale"
-    elif signal := missing_signal(reading, spec):
-        why = f"missing:{signal}"
-    else:
-        why = standing.why
-    reading = _with_room(reading or Reading(), spec, memory)
-    return NodeState(node.name, spec.id, reading, node.age_ms, why, node.kind, node.max_num_seqs, node.control_url, memory, standing)
-
-
-def _memory(node: Node, fresh: Mapping[str, Gpu]) -> Memory:
-    """Of all GPUs under the node; unknown where one of them is: it could be the fullest."""
-    gpus = [fresh.get(gpu, Gpu(gpu)) for gpu in node.gpus]
-    ratios, floors = _all(gpu.memory_ratio for gpu in gpus), _all(gpu.memory_floor for gpu in gpus)
-    free = _all(None if gpu.total_bytes is None or gpu.used_bytes is None else gpu.total_bytes - gpu.used_bytes for gpu in gpus)
-    return Memory(_rounded(max(ratios, default=None)), _rounded(max(floors, default=None)), int(sum(free)) if free else None)
-
-
-def _with_room(reading: Reading, spec: ModelSpec, memory: Memory) -> Reading:
-    """The reading, its free tokens told by the model spec where no page tells blocks: by the shape, else as declared (B6).
-
-    Free device memory of an engine that takes all of it at its start says nothing about its cache.
-    """
-    if reading.free_tokens is not None:
-        return reading
-    if spec.kv_tokens is not None and reading.kv_ratio is not None:
-        return replace(reading, free_tokens=math.floor(spec.kv_tokens * (1 - reading.kv_ratio)))
-    if spec.preallocates or memory.free_bytes is None:
-        return reading
-    if spec.layers is None or spec.kv_heads is None or spec.head_dim is None or spec.kv_bytes is None:
-        return reading
-    per_token = bytes_per_token(layers=spec.layers, kv_heads=spec.kv_heads, head_dim=spec.head_dim, kv_bytes=spec.kv_bytes)
-    return replace(reading, free_tokens=tokens_that_fit(memory.free_bytes, per_token))
-
-
-def _model_view(spec: ModelSpec, states: list[NodeState], before: ModelView | None, held_tokens: int) -> ModelView:
-    live = [state for state in states if not state.why]
-    readings = {
-        "live": len(live),
-        "known": len(states),
-        "frozen": sum(state.why == "frozen" for state in states),
-        **_engines(live),
-        **_tokens(spec, live, held_tokens),
-        **_own(live),
-    }
-    if before is not None and before.readings == readings:
-        readings = before.readings  # type: ignore[assignment]  # equal, and the same object is known to be unchanged
-    order = sorted(
-        (state for state in live if not state.standing.avoid),
-        key=lambda state: (_or_last(state.reading.kv_ratio), _or_last(state.reading.waiting), state.node),
-    )
-    ages = [state.age_ms for state in live if state.age_ms is not None]
-    return ModelView(readings, tuple(state.node for state in order), min(ages, default=None))
-
-
-def _engines(live: list[NodeState]) -> dict[str, Any]:
-    """Aggregates over live nodes. One is absent unless every live node tells it: the silent one could be the worst."""
-    section: dict[str, Any] = {}
-    if kv := _all(state.reading.kv_ratio for state in live):
-        section["kv_max"] = round(max(kv), RATIO_DIGITS)
-        section["kv_mean"] = round(_mean(kv), RATIO_DIGITS)
-    for name in ("waiting", "running"):
-        if counts := _all(getattr(state.reading, name) for state in live):
-            section[name] = sum(counts)
-    for name in ("iteration_ms", "ttft_ms"):
-        if times := _all(getattr(state.reading, name) for state in live):
-            section[name] = round(_mean(times), MS_DIGITS)
-    shares = {
-        "kv_floor": [state.reading.kv_floor for state in live],
-        "memory": [state.memory.ratio for state in live],
-        "memory_floor": [state.memory.floor for state in live],
-    }
-    return section | {name: round(_mean(known), RATIO_DIGITS) for name, ratios in shares.items() if (known := _all(ratios))}
-
-
-def _tokens(spec: ModelSpec, live: list[NodeState], held_tokens: int) -> dict[str, Any]:
-    """Room of the caches (B6): free on all live nodes, ours among the used, and the most that one node holds in all."""
-    section: dict[str, Any] = {}
-    if free := _all(state.reading.free_tokens for state in live):
-        section["free_tokens"] = _cut(int(sum(free)))
-    if capacity := _all(state.reading.capacity_tokens or spec.kv_tokens for state in live):
-        section["capacity_tokens_max"] = int(max(capacity))
-        if free:
-            # What leases hold is partly in use already; no more of it than is in use at all.
-            section["held_tokens"] = _cut(max(0, min(held_tokens, int(sum(capacity)) - int(sum(free)))))
-    return section
-
-
-def _own(live: list[NodeState]) -> dict[str, Any]:
-    """What the controllers of this replica say, over all live nodes (A3)."""
-    section: dict[str, Any] = {}
-    if most := _all(state.standing.max_in_flight for state in live):
-        section["max_in_flight"] = sum(most)
-    if admission := _all(state.standing.admission for state in live):
-        section["admission"] = round(_mean(admission), RATIO_DIGITS)
-    return section
-
-
-def _all(values: Iterable[float | None]) -> list[float]:
-    every = list(values)
-    told = [value for value in every if value is not None]
-    return told if len(told) == len(every) else []
-
-
-def _mean(values: list[float]) -> float:
-    return sum(values) / len(values)
-
-
-def _rounded(ratio: float | None) -> float | None:
-    return None if ratio is None else round(ratio, RATIO_DIGITS)
-
-
-def _cut(count: int) -> int:
-    step: int = 10 ** max(0, len(str(count)) - TOKENS_DIGITS)
-    return count // step * step
-
-
-def _or_last(value: float | None) -> float:
-    return math.inf if value is None else value

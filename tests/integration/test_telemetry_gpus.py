@@ -8,9 +8,9 @@ import aiohttp
 from app.catalog.models import ModelSpec
 from app.clock import SystemClock
 from app.observability.metrics import Metrics
+from app.telemetry.build_view import build_view
 from app.telemetry.configuration import load
 from app.telemetry.server import build_app
-from app.telemetry.view import build_view
 from app.telemetry.wire import decode
 from tests.fixtures.engine import serving
 from tests.fixtures.replacing import NOTICED_WITHIN_S

@@ -12,13 +12,13 @@ from app.clock import ManualClock
 from app.observability.metrics import Metrics
 from app.settings import EngineSettings, GpuSettings
 from app.telemetry.board import Board
+from app.telemetry.build_view import build_view
 from app.telemetry.dcgm import DcgmPages
 from app.telemetry.gpu_readings import GpuReadings
 from app.telemetry.gpus import Gpus
 from app.telemetry.nvidia_smi import NvidiaSmi
 from app.telemetry.scrape import open_session
 from app.telemetry.snapshot import Node, Reading
-from app.telemetry.view import build_view
 from tests.fixtures.nvml import Device
 from tests.fixtures.nvml import Nvml as Library
 from tests.fixtures.telemetry import raw_engine

@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.telemetry.ages import aged, next_expiry_ms
+from app.telemetry.build_view import build_view
 from app.telemetry.describe import describe
 from app.telemetry.snapshot import Node, Reading, Snapshot
-from app.telemetry.view import View, aged, build_view, next_expiry_ms
+from app.telemetry.view import View
 from tests.unit.telemetry.pages import SPEC, WAITING_ONLY
 
 MODELS = {"m": SPEC, "w": WAITING_ONLY}
@@ -56,7 +58,7 @@ def test_no_average_hides_an_outage():
 def test_a_model_without_nodes():
     """A model that no engine is configured for has neither live nor known nodes."""
     assert view().models["m"].readings == {"live": 0, "known": 0, "frozen": 0}
-    assert view().models["m"].best_node() is None
+    assert view().models["m"].nodes == ()
 
 
 @pytest.mark.parametrize(("age_ms", "live"), [(0.0, 1), (999.9, 1), (1000.0, 0), (1200.0, 0), (None, 0)])
@@ -76,7 +78,7 @@ def test_a_signal_that_is_not_declared_may_be_missing():
     """A model that declares only waiting is live without KV, and then has no KV aggregate."""
     one = view(node("a", kv=None, waiting=2, model="w"))
     assert one.models["w"].readings == {"live": 1, "known": 1, "frozen": 0, "waiting": 2}
-    assert one.models["w"].best_node() == "a"
+    assert one.models["w"].nodes == ("a",)
 
 
 def test_an_aggregate_that_one_live_node_does_not_tell_is_absent():
@@ -89,7 +91,6 @@ def test_nodes_are_ordered_by_kv_then_waiting_then_name():
     model = view(node("d", 0.5, 0), node("c", 0.2, 1), node("b", 0.2, 1), node("a", 0.2, 9)).models["m"]
 
     assert model.nodes == ("b", "c", "a", "d")
-    assert model.best_node() == "b"
 
 
 def test_age_of_the_freshest_live_page():

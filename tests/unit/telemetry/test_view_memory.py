@@ -3,8 +3,10 @@
 import pytest
 
 from app.catalog.models import ModelSpec
+from app.telemetry.ages import aged, next_expiry_ms
+from app.telemetry.build_view import build_view
 from app.telemetry.snapshot import Gpu, Node, Reading, Snapshot
-from app.telemetry.view import Own, Standing, aged, build_view, next_expiry_ms
+from app.telemetry.view import Own, Standing
 
 GIB = 2**30
 SPEC = ModelSpec(id="m", preallocates=False)

@@ -1,0 +1,74 @@
+"""Where a request runs: what was admitted since the page counts, so that one snapshot does not send everybody to one node."""
+
+from collections import Counter
+
+from app.catalog.models import ModelSpec
+from app.decision.request import DecideRequest
+from app.decision.route import node_for
+from app.limiter.in_flight import Held
+from app.telemetry.build_view import build_view
+from app.telemetry.snapshot import Node, Reading, Snapshot
+from app.telemetry.view import ModelView, Own, Standing
+
+REQUEST = DecideRequest(tenant="t", model="m")
+
+
+def node(name: str, kv: float | None = 0.0, waiting: int = 0, **more: int) -> Node:
+    return Node(name, ("m",), max_num_seqs=10, readings={"m": Reading(kv_ratio=kv, waiting=waiting, **more)}, age_ms=1.0)
+
+
+def view(*nodes: Node, own: Own | None = None) -> ModelView:
+    spec = ModelSpec(id="m", signals=("waiting",))
+    return build_view(Snapshot(1, nodes), {"m": spec}, stale_ms=1000, own=own).models["m"]
+
+
+def spread(model: ModelView, calls: int, tokens: int = 100) -> Counter[str | None]:
+    """How so many calls of one snapshot are spread, each of which holds so many tokens."""
+    sent: Counter[str | None] = Counter()
+    for _ in range(calls):
+        sent[node_for(REQUEST, model, lambda name, _: Held(sent[name], sent[name] * tokens))] += 1
+    return sent
+
+
+def test_the_lowest_kv_is_the_best_ties_by_waiting_and_name() -> None:
+    """With nothing admitted since the page, the page alone decides."""
+    assert spread(view(node("b", 0.5), node("a", 0.4)), 1) == {"a": 1}
+    assert spread(view(node("b", 0.4, 1), node("a", 0.4, 2)), 1) == {"b": 1}
+    assert spread(view(node("b", 0.4), node("a", 0.4)), 1) == {"a": 1}
+
+
+def test_a_burst_within_one_snapshot_is_spread_by_room() -> None:
+    """Two empty caches, one three times as large as the other: of 80 calls 60 go to the larger."""
+    assert spread(view(node("a", capacity_tokens=30_000), node("b", capacity_tokens=10_000)), 80) == {"a": 60, "b": 20}
+
+
+def test_a_fuller_node_joins_when_the_others_have_caught_up() -> None:
+    """At 0.5 and 0.0 of 10 000 tokens each, the first 50 calls of 100 tokens go to the empty one, and then both in turn."""
+    assert spread(view(node("a", 0.5, capacity_tokens=10_000), node("b", capacity_tokens=10_000)), 60) == {"b": 55, "a": 5}
+
+
+def test_without_the_size_of_the_cache_requests_count() -> None:
+    """Where no page tells it, a request is taken for its share of the batch; without KV, too, the queue grows by it."""
+    assert spread(view(node("a", 0.2), node("b", 0.0)), 6) == {"b": 4, "a": 2}
+    assert spread(view(node("a", None, 2), node("b", None, 0)), 6) == {"b": 4, "a": 2}
+
+
+def test_what_was_there_when_the_page_was_read_is_on_the_page() -> None:
+    """Leases that the page has counted already are not counted twice."""
+    own = Own({("a", "m"): Standing(requests=50, tokens=5000)})
+    model = view(node("a", 0.4, capacity_tokens=10_000), node("b", 0.5, capacity_tokens=10_000), own=own)
+
+    assert node_for(REQUEST, model, lambda name, _: Held(50, 5000) if name == "a" else Held()) == "a"
+    assert node_for(REQUEST, model, lambda name, _: Held(65, 6500) if name == "a" else Held()) == "b"
+
+
+def test_the_gateways_own_choice_stays() -> None:
+    """A node that the gateway named is kept where it is live, however full; another name is as good as none."""
+    model = view(node("a", 0.9), node("b", 0.1))
+    assert node_for(REQUEST.model_copy(update={"node": "a"}), model, lambda *_: Held()) == "a"
+    assert node_for(REQUEST.model_copy(update={"node": "x"}), model, lambda *_: Held()) == "b"
+
+
+def test_nobody_is_live() -> None:
+    """Without a live node there is no name."""
+    assert node_for(REQUEST, view(), lambda *_: Held()) is None
