@@ -73,6 +73,37 @@ async def test_no_more_calls_than_cores_are_under_way() -> None:
     assert len(opa.calls) == 5
 
 
+async def test_beside_the_traffic_more_travel_in_a_call_and_one_call_at_a_time() -> None:
+    """Forty questions that nobody waits for are calls of 32 and 8, the second after the first."""
+    opa = opa_that(lambda tenant: {"deny": [tenant]})
+    opa.gate = asyncio.Event()
+    batcher = batcher_on(opa).beside()
+    flights = [ask(batcher, opa, f"t{number}") for number in range(40)]
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+    assert [len(call) for call in opa.calls] == [32]
+    opa.gate.set()
+    await asyncio.wait(flights)
+    assert [len(call) for call in opa.calls] == [32, 8]
+
+
+async def test_beside_the_traffic_time_begins_with_the_call() -> None:
+    """What waited for its turn longer than an answer may take is still answered, though its call fails and each is asked alone."""
+    clock = ManualClock()
+    opa = opa_that(lambda tenant: conflict("mine") if tenant == "t35" else {"deny": [tenant]})
+    opa.gate = asyncio.Event()
+    batcher = batcher_on(opa, clock).beside()
+    flights = [ask(batcher, opa, f"t{number}") for number in range(40)]
+    for _ in range(10):
+        await asyncio.sleep(0)
+    clock.advance(1000)
+    opa.gate.set()
+    await asyncio.wait(flights)
+
+    assert [type(flight.result()) for flight in flights] == [Reply] * 35 + [PolicyConflict] + [Reply] * 4
+
+
 async def test_only_the_culprit_of_a_failed_call_fails() -> None:
     """One conflict among eight: seven answers, one policy_conflict with the rule's name."""
     opa = opa_that(lambda tenant: conflict("mine") if tenant == "t5" else {"deny": [tenant]})

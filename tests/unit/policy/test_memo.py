@@ -26,6 +26,18 @@ def test_the_bound_in_bytes_holds_after_every_step(puts: list[tuple[int, int]], 
     assert (memo.bytes == 0) == (len(memo) == 0)
 
 
+def test_memos_add_up_in_the_gauge() -> None:
+    """The bytes of two memos are told as one sum, also after one had to drop something."""
+    metrics = Metrics()
+    first, second = Memo[str](10_000, metrics), Memo[str](1_000, metrics)
+    for number in range(3):
+        first.put(("a", number), "value", 100, 0)
+        second.put(("b", number), "value", 300, 0)
+
+    assert (len(first), len(second)) == (3, 1)
+    assert metrics.registry.get_sample_value("sluice_policy_memo_bytes") == first.bytes + second.bytes
+
+
 def test_the_least_used_leaves_first() -> None:
     """Of three entries where two fit, the one used last stays with the newest."""
     memo: Memo[str] = Memo(2 * 500, Metrics())
