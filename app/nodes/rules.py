@@ -4,6 +4,8 @@ When down: nodes whose question stays unanswered keep their last answer; it is a
 """
 
 import asyncio
+import contextlib
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -13,8 +15,10 @@ from app.policy.nodes import NodePolicy, NodeQuestion
 from app.policy.question import Section
 from app.telemetry.view import NodeModel, NodeState, View
 
-STEP = 0.01
-"""Shares are rounded to a hundredth: rules for nodes have steps, and each new value is a question."""
+STEPS = 100
+"""Shares are rounded up to a hundredth, so that none looks emptier than it is: rules have steps, and each new value is a question."""
+LOOK_S = 0.25
+"""How often the policy in force is looked at while no view brings news."""
 
 OnAnswers = Callable[[Mapping[NodeModel, NodeAnswer]], None]
 
@@ -28,6 +32,7 @@ class NodeRules:
         self._models = models
         self._view = View()
         self._news = asyncio.Event()
+        self._revision: str | None = None
         self._answers: dict[NodeModel, NodeAnswer] = {}
         self._facts: dict[str, tuple[ModelSpec, Section]] = {}
 
@@ -39,15 +44,18 @@ class NodeRules:
             self._news.set()
 
     async def follow(self) -> None:
-        """Ask for ever. A view that comes while one is asked about replaces those that waited."""
+        """Ask for ever, whenever a view has changed or another policy is in force. Views that come meanwhile are one round."""
         while True:
-            await self._news.wait()
-            self._news.clear()
-            await self.answer(self._view.nodes)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_S):
+                    await self._news.wait()
+            if self._news.is_set() or self._policy.revision != self._revision:
+                self._news.clear()
+                await self.answer(self._view.nodes)
 
     async def answer(self, states: Iterable[NodeState]) -> None:
         """Have the rules answer for these nodes, and tell whoever wants to know; what fails keeps its last answer."""
-        specs = self._models()
+        specs, self._revision = self._models(), self._policy.revision
         questions = {
             (state.node, state.model): NodeQuestion(_node(state), self._model(specs[state.model]), _readings(state))
             for state in states
@@ -88,4 +96,4 @@ def _readings(state: NodeState) -> Section:
 
 
 def _step(ratio: float | None) -> float | None:
-    return None if ratio is None else round(round(ratio / STEP) * STEP, 2)
+    return None if ratio is None else math.ceil(round(ratio * STEPS, 6)) / STEPS

@@ -1,5 +1,6 @@
 """Asking the rules for nodes: what is asked, and what stays when an answer fails."""
 
+import asyncio
 from collections.abc import Mapping
 
 from app.catalog.models import ModelSpec
@@ -8,7 +9,8 @@ from app.policy.node_answer import NodeAnswer
 from app.policy.nodes import NodeQuestion
 from app.policy.unanswered import PolicyUnavailable, Unanswered
 from app.telemetry.snapshot import Reading
-from app.telemetry.view import Memory, NodeModel, NodeState
+from app.telemetry.view import Memory, NodeModel, NodeState, View
+from tests.fixtures.engine import eventually
 
 A, B = ("a", "m"), ("b", "m")
 
@@ -17,6 +19,7 @@ class Answering:
     """Answers as it is told to, and keeps what it was asked."""
 
     def __init__(self) -> None:
+        self.revision = "r1"
         self.answers: dict[NodeModel, NodeAnswer | Unanswered] = {}
         self.asked: list[Mapping[NodeModel, NodeQuestion]] = []
 
@@ -37,15 +40,15 @@ def state(name: str, model: str = "m", memory: Memory | None = None, **reading: 
 
 
 async def test_what_is_asked() -> None:
-    """The node, the facts of the model and what the node tells, shares to a hundredth; what is unknown is absent."""
+    """The node, the facts of the model and what the node tells, shares rounded up to a hundredth; what is unknown is absent."""
     one = Setting()
     one.policy.answers[A] = NodeAnswer()
-    await one.rules.answer([state("a", memory=Memory(0.851, None), kv_ratio=0.3349, waiting=3, iteration_ms=10.6)])
+    await one.rules.answer([state("a", memory=Memory(0.85, None), kv_ratio=0.3301, waiting=3, iteration_ms=10.6)])
 
     (question,) = one.policy.asked[0].values()
     assert question.node.value == {"name": "a", "kind": "vllm", "max_num_seqs": 64}
     assert question.model.value["id"] == "m"
-    assert question.readings.value == {"kv": 0.33, "waiting": 3, "iteration_ms": 11, "memory": 0.85}
+    assert question.readings.value == {"kv": 0.34, "waiting": 3, "iteration_ms": 11, "memory": 0.85}
 
 
 async def test_a_model_that_is_gone_is_not_asked_about() -> None:
@@ -75,3 +78,17 @@ async def test_a_node_that_is_gone_is_forgotten() -> None:
     await one.rules.answer([state("b")])
 
     assert one.told[-1] == {B: NodeAnswer()}
+
+
+async def test_another_policy_is_asked_at_once() -> None:
+    """Engines at rest bring no news; a policy that comes into force is asked about them all the same."""
+    one = Setting()
+    one.policy.answers[A] = NodeAnswer(seqs_factor=1.0)
+    one.rules.see(View(1, nodes=(state("a"),)))
+    task = asyncio.create_task(one.rules.follow())
+    await eventually(lambda: len(one.told) == 1)
+
+    one.policy.answers[A], one.policy.revision = NodeAnswer(seqs_factor=0.3), "r2"
+    await eventually(lambda: len(one.told) == 2)
+    task.cancel()
+    assert one.told[-1] == {A: NodeAnswer(seqs_factor=0.3)}
