@@ -23,14 +23,16 @@ def main() -> int:
     parser.add_argument("--only", help=f"rows to measure, by commas: {','.join(every)}")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="times that each peer is measured")
     parser.add_argument("--full", action="store_true", help=f"{FULL_DECISIONS} decisions in the memory row: some 20 minutes")
+    parser.add_argument("--plots", type=Path, help="folder for the plots of the proofs; without it none are drawn")
     asked = parser.parse_args()
     chosen = asked.only.split(",") if asked.only else list(every)
     if unknown := set(chosen) - set(every):
         parser.error(f"no row {', '.join(sorted(unknown))}; there are {', '.join(every)}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that every server is stopped
+    plots = asked.plots and asked.plots.resolve()
     os.chdir(Path(__file__).resolve().parents[1])
     clean_environment()
-    run = Run(rounds=asked.rounds, decisions=FULL_DECISIONS if asked.full else DECISIONS)
+    run = Run(rounds=asked.rounds, decisions=FULL_DECISIONS if asked.full else DECISIONS, plots=plots)
     started = datetime.now(UTC)
     findings, failed = _measure([name for name in every if name in chosen], run)
     print(table(findings))

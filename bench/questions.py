@@ -11,8 +11,8 @@ from app.catalog.models import ModelSpec, load_models
 from app.policy.question import Question
 from app.quota.quota import parse_quota
 from app.quota.registry import Tenant
-from app.telemetry.snapshot import Node, Reading, Snapshot
 from app.telemetry.build_view import build_view
+from app.telemetry.snapshot import Node, Reading, Snapshot
 
 MODELS_FILE = Path(__file__).resolve().parents[1] / "examples" / "models.yaml"
 MODELS = ("llama-3-8b", "llama-3-70b")

@@ -107,7 +107,8 @@ class Sluice(Server):
         self.file = var / "sluice.yaml"
         var.mkdir(mode=0o711)
         self._engines: list[Mapping[str, Any]] = []
-        self._settings = {"log_level": "error", "policy": {"path": str(policy)}, "models": str(MODELS_FILE), **settings}
+        rules = {"path": str(policy), **settings.get("policy", {})}
+        self._settings = {"log_level": "error", "models": str(MODELS_FILE), **settings, "policy": rules}
         self.poll(engines)
         port = free_port()
         arguments = ["serve", "--var", str(var), "--port", str(port), "--config", str(self.file)]
@@ -168,10 +169,11 @@ def fastapi_route(log: Path) -> Server:
     return server
 
 
-def stand_in(model: str, log: Path) -> Server:
-    """One stand-in engine."""
+def stand_in(model: str, log: Path, *options: str) -> Server:
+    """One stand-in engine; `options` of `sluice engine`."""
     port = free_port()
-    server = Server(model, port, [sys.executable, "-m", "app.cli", "engine", "--port", str(port), "--model", model], log)
+    command = [sys.executable, "-m", "app.cli", "engine", "--port", str(port), "--model", model, *options]
+    server = Server(model, port, command, log)
     server.wait_until(lambda: ask(port, "GET", "/metrics")[0] == 200)
     return server
 
@@ -247,9 +249,10 @@ def ask(port: int, method: str, path: str, document: object = None, headers: Map
         connection.close()
 
 
-def samples(port: int) -> dict[str, float]:
-    """A metrics page, by series."""
-    lines = ask(port, "GET", "/metrics")[1].decode().splitlines()
+def samples(port: int, path: str = "/metrics") -> dict[str, float]:
+    """A metrics page, by series; none while it is answered with an error."""
+    status, page = ask(port, "GET", path)
+    lines = page.decode().splitlines() if status == 200 else []
     return {series: float(value) for series, _, value in (line.rpartition(" ") for line in lines if not line.startswith("#"))}
 
 

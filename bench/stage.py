@@ -2,7 +2,7 @@
 
 import contextlib
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -72,13 +72,18 @@ class Stage:
         rules: int | None = None,
         numbered: int = 0,
         settings: Mapping[str, Any] = SHORT_LEASES,
+        engines: Sequence[Mapping[str, Any]] | None = None,
     ) -> Sluice:
-        """Another Sluice with the hot tenants, `numbered` further ones, and `rules` rules (None: those that come with it)."""
-        folder = self._new_folder()
+        """Another Sluice with the hot tenants, `numbered` further ones, and `rules` rules (None: those that come with it).
+
+        It polls `engines`, and the two of the stage where none are named.
+        """
+        folder = self.new_folder()
+        polled = self.polled() if engines is None else engines
         count = rules or len(list((SHIPPED / "rules").iterdir()))
         policy = folder_of(count, folder / "rego")
         with contextlib.ExitStack() as on_failure:
-            sluice = on_failure.enter_context(Sluice(name, folder / "var", policy=policy, engines=self.polled(), settings=settings))
+            sluice = on_failure.enter_context(Sluice(name, folder / "var", policy=policy, engines=polled, settings=settings))
             for number, tenant in enumerate(questions.hot_tenants(hot)):
                 sluice.call("PUT", f"/quotas/{tenant}", questions.quota(number))
             if numbered:
@@ -89,7 +94,7 @@ class Stage:
 
     def new_opa(self, rules: Path) -> Server:
         """Another OPA alone, with the rules of a folder."""
-        folder = self._new_folder()
+        folder = self.new_folder()
         return opa_alone(joined.joined(rules, folder), folder / "opa.log")
 
     def polled(self) -> list[dict[str, Any]]:
@@ -97,7 +102,8 @@ class Stage:
         pairs = zip(self.engines, questions.MODELS, strict=True)
         return [{"name": model, "url": f"http://127.0.0.1:{engine.port}", "models": [model]} for engine, model in pairs]
 
-    def _new_folder(self) -> Path:
+    def new_folder(self) -> Path:
+        """An empty folder that goes with the stage."""
         self._number += 1
         folder = self.folder / str(self._number)
         folder.mkdir(mode=0o711)

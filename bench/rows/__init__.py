@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from bench.report import Finding
 from bench.stage import Stage
@@ -21,6 +22,8 @@ class Run:
     """Length of one load at a steady rate: at 300 a second, 15 answers are beyond the 99th percentile."""
     decisions: int = DECISIONS
     """How many decisions the memory row makes."""
+    plots: Path | None = None
+    """Where the proofs draw what they measured; None: nowhere."""
 
 
 Row = Callable[[Stage, Run], list[Finding]]
@@ -28,7 +31,7 @@ Row = Callable[[Stage, Run], list[Finding]]
 
 def rows() -> Mapping[str, Row]:
     """Every row."""
-    from bench.rows import change, memory, miss, steady, telemetry, tenants, warm
+    from bench.rows import backpressure, change, dynamic_quota, memory, miss, steady, telemetry, tenants, token_admission, warm
 
     return {
         "warm": warm.warm,
@@ -41,4 +44,7 @@ def rows() -> Mapping[str, Row]:
         "miss": miss.miss,
         "memory": memory.memory,
         "telemetry": telemetry.telemetry,
+        "dynamic_quota": dynamic_quota.dynamic_quota,
+        "token_admission": token_admission.token_admission,
+        "backpressure": backpressure.backpressure,
     }

@@ -1,0 +1,153 @@
+"""One arm of a proof: a stand-in engine, a Sluice of its own before it, and traffic through a gateway, from start to end."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bench.arrivals import Arrival
+from bench.report import Finding
+from bench.rules import SHIPPED
+from bench.servers import Server, Sluice, ask, repeated, samples, stand_in
+from bench.stage import Stage
+from bench.traffic import Report, Running, Traffic
+
+NODE, TENANT = "engine-0", "tenant-a"
+SAMPLE_S = 0.25
+SETTLE_S = 2.0
+"""From the servers' being idle to the first arrival: a page has been read, and the gateway has started."""
+BACK_S = 15.0
+QUOTAS_ALONE = {
+    folder.name: "off"
+    for group in ("rules", "nodes")
+    for folder in sorted((SHIPPED / group).iterdir())
+    if folder.name not in ("known", "quota", "sensitive_models")
+}
+"""All rules off that look at engines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What all arms of a proof have in common."""
+
+    engine: tuple[str, ...]
+    """Options of `sluice engine`."""
+    quota: Mapping[str, Any]
+    arrivals: tuple[Arrival, ...]
+    seconds: float
+    """Until the last arrival; what is in flight then may end."""
+    patience_s: float
+    model: Mapping[str, Any]
+    """Its spec in models.yaml."""
+    entry: Mapping[str, Any] = field(default_factory=dict)
+    """Further fields of the engine's entry in the settings."""
+    has_card: bool = False
+    """Whether the memory of the engine's card is read."""
+    changes: tuple[tuple[float, int], ...] = ()
+    """Moments at which the engine itself gets another size of the batch, and the size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A page of the engine, by series; empty while it was down."""
+
+    at_s: float
+    page: Mapping[str, float]
+
+    def value(self, name: str) -> float | None:
+        """The sum of all series of this name; None where there is none."""
+        found = [value for series, value in self.page.items() if series.partition("{")[0] == name]
+        return sum(found) if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """What came of it."""
+
+    name: str
+    report: Report
+    samples: tuple[Sample, ...]
+
+    def series(self, name: str) -> list[tuple[float, float]]:
+        """One gauge over time; a moment at which it was not told is left out."""
+        return [(sample.at_s, value) for sample in self.samples if (value := sample.value(name)) is not None]
+
+    def grown(self, name: str) -> float:
+        """What a counter grew by in all; one that fell began anew."""
+        total = before = 0.0
+        for _, value in self.series(name):
+            total += value - before if value >= before else value
+            before = value
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two arms of a proof: with what is to be proved, and without it."""
+
+    row: str
+    arm: Arm
+    against: Arm
+
+    def finding(self, what: str, unit: str, of: Callable[[Arm], float], note: str = "") -> Finding:
+        """One figure of both."""
+        value, peer = of(self.arm), of(self.against)
+        return Finding(self.row, what, value, unit, self.against.name, peer, value / peer if peer else None, note=note)
+
+
+def play(stage: Stage, name: str, scene: Scene, rules: Mapping[str, str]) -> Arm:
+    """Start everything, let the traffic through, end everything."""
+    folder = stage.new_folder()
+    with stand_in(scene.model["id"], folder / "engine.log", *scene.engine) as engine:
+        entry = {"name": NODE, "url": f"http://127.0.0.1:{engine.port}", "models": [scene.model["id"]], **scene.entry}
+        settings = {"models": str(_models(folder, scene)), "policy": {"rules": dict(rules)}, "gpus": _gpus(scene, engine)}
+        with stage.new_sluice(name, hot=0, settings=settings, engines=[entry]) as sluice:
+            sluice.call("PUT", f"/quotas/{TENANT}", scene.quota)
+            _ask_once(sluice, scene)
+            return _let_through(folder, name, scene, engine, sluice)
+
+
+def _models(folder: Path, scene: Scene) -> Path:
+    path = folder / "models.yaml"
+    path.write_text(yaml.safe_dump([dict(scene.model)]), "utf-8")
+    return path
+
+
+def _gpus(scene: Scene, engine: Server) -> dict[str, Any]:
+    exporters = [f"http://127.0.0.1:{engine.port}/dcgm"] if scene.has_card else []
+    return {"nvml": "off", "nvidia_smi": "off", "dcgm": exporters}
+
+
+def _ask_once(sluice: Sluice, scene: Scene) -> None:
+    """The first decision of all waits for OPA; it is no part of the traffic."""
+    request = {"tenant": TENANT, "model": scene.model["id"], "prompt_tokens": 1, "max_tokens": 1}
+    credential = sluice.credential()
+    decision = sluice.call("POST", "/decide", request, **credential)
+    if decision["allow"]:
+        sluice.call("POST", f"/leases/{decision['decision_id']}/cancel", {}, **credential)
+
+
+def _let_through(folder: Path, name: str, scene: Scene, engine: Server, sluice: Sluice) -> Arm:
+    sluice.wait_until_idle()
+    start = time.perf_counter() + SETTLE_S
+    engines = {NODE: engine.port}
+    traffic = Traffic(start, sluice.port, sluice.credential(), TENANT, scene.model["id"], engines, scene.patience_s, scene.arrivals)
+    found: list[Sample] = []
+
+    def sample() -> None:
+        card = samples(engine.port, "/dcgm/metrics") if scene.has_card else {}
+        found.append(Sample(time.perf_counter() - start, card | samples(engine.port)))
+
+    with Running(traffic, folder) as running, repeated(sample, SAMPLE_S):
+        for at_s, size in scene.changes:
+            time.sleep(max(0.0, start + at_s - time.perf_counter()))
+            ask(engine.port, "POST", "/control", {"max_num_seqs": size})
+        report = running.report()
+    deadline = time.perf_counter() + BACK_S
+    while not samples(engine.port) and time.perf_counter() < deadline:  # down: what it counted can be read once it is back
+        time.sleep(SAMPLE_S)
+    sample()
+    return Arm(name, report, tuple(found))

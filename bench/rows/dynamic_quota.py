@@ -1,0 +1,108 @@
+"""A static quota against one that follows the time to the first token (B4), while the engine loses most of its batch and gets it back."""
+
+import math
+from pathlib import Path
+from statistics import fmean
+
+from bench.arm import QUOTAS_ALONE, Arm, Pair, Scene, play
+from bench.arrivals import Phase, Sizes, draw
+from bench.experience import Batch, due, possible_tokens, recovery_s, share, tokens, ttfts
+from bench.generator import percentile
+from bench.plots import Panel, per_second
+from bench.plots import draw as draw_plot
+from bench.plots import ttft_p95_s as ttft_by_second
+from bench.report import Finding
+from bench.rows import Run
+from bench.stage import Stage
+
+SECONDS = 36.0
+SLOW_FROM_S, SLOW_TO_S = 10.0, 20.0
+SEQUENCES, SLOW_SEQUENCES = 16, 4
+"""Sequences in the engine's batch, and while it is slow: a quarter of its tokens a second."""
+ITL_MS = 20.0
+OFFERED, BASE = 26.0, 16.0
+"""Requests a second that come, and that the quota lets in: 16 of 30 tokens are some 60 % of what the engine can do, the usual
+reserve of a limit that cannot follow the load; 26 are a little more than it can do."""
+TARGET_S = 0.25
+"""Of class payment in rego/rules/latency."""
+WINDOW_S = 2.0
+SCENE = Scene(
+    engine=("--blocks", "4096", "--max-num-seqs", str(SEQUENCES), "--itl-ms", str(ITL_MS), "--ttft-ms", "40"),
+    quota={"qps": BASE, "tpm": 1_000_000_000, "concurrency": 1_000_000, "sla_class": "payment"},
+    arrivals=draw([Phase(SECONDS, OFFERED)], [Sizes((50, 150), (30, 50))], seed=4),
+    seconds=SECONDS,
+    patience_s=15.0,
+    model={"id": "llama-3-8b", "cost": 1},
+    entry={"max_num_seqs": SEQUENCES},
+    changes=((SLOW_FROM_S, SLOW_SEQUENCES), (SLOW_TO_S, SEQUENCES)),
+)
+CLAIMED = "claimed: {0} static, {1} dynamic"
+
+
+def dynamic_quota(stage: Stage, run: Run) -> list[Finding]:
+    """Response, recovery and use of the engine, in both arms under the same arrivals."""
+    static = play(stage, "static quota", SCENE, QUOTAS_ALONE)
+    dynamic = play(stage, "dynamic quota", SCENE, {**QUOTAS_ALONE, "latency": "on"})
+    if run.plots:
+        _draw(run.plots, [static, dynamic])
+    pair = Pair("dynamic_quota", dynamic, static)
+    return [
+        *_responses(pair, "while slow", SLOW_FROM_S, SLOW_TO_S),
+        *_responses(pair, "after", SLOW_TO_S, SECONDS),
+        *_responses(pair, "before", 0, SLOW_FROM_S),
+        pair.finding(f"recovery to p95 ≤ {TARGET_S * 1000:.0f} ms", "s", _recovery_s, _recovery_note(pair)),
+        pair.finding("utilisation", "%", _used, CLAIMED.format("32 %", "76 %")),
+        pair.finding("let in", "%", _let_in, f"of {len(dynamic.report.calls)}; {dynamic.report.note}"),
+    ]
+
+
+def _responses(pair: Pair, when: str, from_s: float, to_s: float) -> list[Finding]:
+    def times(arm: Arm) -> list[float]:
+        return [time_s * 1000 for time_s in ttfts(due(arm.report.calls, from_s, to_s))]
+
+    return [
+        pair.finding(f"TTFT mean, {when}", "ms", lambda arm: fmean(times(arm)), CLAIMED.format("2 s", "300 ms")),
+        pair.finding(f"TTFT p95, {when}", "ms", lambda arm: percentile(times(arm), 0.95)),
+    ]
+
+
+def _recovery_s(arm: Arm) -> float:
+    """One that does not come within the run counts as all of what is left of it."""
+    return min(_recovered_s(arm), SECONDS - SLOW_TO_S)
+
+
+def _recovered_s(arm: Arm) -> float:
+    return recovery_s(arm.report.calls, since_s=SLOW_TO_S, until_s=SECONDS, target_s=TARGET_S, window_s=WINDOW_S)
+
+
+def _recovery_note(pair: Pair) -> str:
+    missed = [f"{arm.name}: not within the run" for arm in (pair.arm, pair.against) if math.isinf(_recovered_s(arm))]
+    return "; ".join([CLAIMED.format("47 min", "90 s"), *missed])
+
+
+def _used(arm: Arm) -> float:
+    batches = [Batch(0, SEQUENCES), *(Batch(at_s, size) for at_s, size in SCENE.changes)]
+    return share(tokens(arm.report.calls, SECONDS), possible_tokens(batches, ITL_MS / 1000, SECONDS))
+
+
+def _let_in(arm: Arm) -> float:
+    return share(sum(call.admitted for call in arm.report.calls), len(arm.report.calls))
+
+
+def _draw(folder: Path, arms: list[Arm]) -> None:
+    panels = [
+        Panel(
+            "time to the first token, p95 of each second's arrivals (s); dashed: target", ttft_by_second(SECONDS), arms, TARGET_S, log=True
+        ),
+        Panel("let in (requests/s); dashed: base of the quota", per_second(_admissions, SECONDS), arms, BASE),
+        Panel("tokens to clients (1/s)", per_second(_moments, SECONDS), arms),
+    ]
+    draw_plot(folder / "dynamic-quota.png", panels, seconds=SECONDS, shaded=(SLOW_FROM_S, SLOW_TO_S))
+
+
+def _admissions(arm: Arm) -> list[float]:
+    return [call.arrival.due_s for call in arm.report.calls if call.admitted]
+
+
+def _moments(arm: Arm) -> list[float]:
+    return [moment for call in arm.report.calls for moment in call.tokens_s]
