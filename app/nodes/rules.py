@@ -13,12 +13,15 @@ from app.catalog.models import ModelSpec
 from app.policy.node_answer import NodeAnswer
 from app.policy.nodes import NodePolicy, NodeQuestion
 from app.policy.question import Section
-from app.telemetry.view import NodeModel, NodeState, View
+from app.telemetry.snapshot import Reading
+from app.telemetry.view import Memory, NodeModel, NodeState, View
 
 STEPS = 100
 """Shares are rounded up to a hundredth, so that none looks emptier than it is: rules have steps, and each new value is a question."""
 LOOK_S = 0.25
 """How often the policy in force is looked at while no view brings news."""
+
+_Told = tuple[Reading, Memory, str, int, ModelSpec]
 
 OnAnswers = Callable[[Mapping[NodeModel, NodeAnswer]], None]
 
@@ -35,6 +38,7 @@ class NodeRules:
         self._revision: str | None = None
         self._answers: dict[NodeModel, NodeAnswer] = {}
         self._facts: dict[str, tuple[ModelSpec, Section]] = {}
+        self._questions: dict[NodeModel, tuple[_Told, NodeQuestion]] = {}
 
     def see(self, view: View) -> None:
         """Take a view; asking happens beside."""
@@ -56,15 +60,20 @@ class NodeRules:
     async def answer(self, states: Iterable[NodeState]) -> None:
         """Have the rules answer for these nodes, and tell whoever wants to know; what fails keeps its last answer."""
         specs, self._revision = self._models(), self._policy.revision
-        questions = {
-            (state.node, state.model): NodeQuestion(_node(state), self._model(specs[state.model]), _readings(state))
-            for state in states
-            if state.model in specs
-        }
+        self._questions = {(state.node, state.model): self._question(state, specs[state.model]) for state in states if state.model in specs}
+        questions = {place: question for place, (_, question) in self._questions.items()}
         given = await self._policy.ask(questions)
         fresh = {key: answer for key, answer in given.items() if isinstance(answer, NodeAnswer)}
         self._answers = {key: answer for key, answer in self._answers.items() if key in questions} | fresh
         self._on_answers(self._answers)
+
+    def _question(self, state: NodeState, spec: ModelSpec) -> "tuple[_Told, NodeQuestion]":
+        """The same object while nothing changes of what it is made of."""
+        told = (state.reading, state.memory, state.kind, state.max_num_seqs, spec)
+        kept = self._questions.get((state.node, state.model))
+        if kept is not None and kept[0] == told:
+            return kept
+        return told, NodeQuestion(_node(state), self._model(spec), _readings(state))
 
     def _model(self, spec: ModelSpec) -> Section:
         kept = self._facts.get(spec.id)

@@ -12,7 +12,7 @@ from app.clock import Clock
 from app.estimators.liveness import Evidence, Liveness
 from app.limiter.memory import MemoryLimiter
 from app.nodes.controllers import Controllers
-from app.nodes.sequences import batch_sizes
+from app.nodes.sequences import BatchSizes
 from app.observability.metrics import Metrics
 from app.policy.node_answer import NodeAnswer
 from app.telemetry.snapshot import Node, Reading, Snapshot
@@ -37,6 +37,7 @@ class NodeWatch:
         self._stale_ms = stale_ms
         self._liveness = Liveness()
         self._controllers = Controllers()
+        self._batch_sizes = BatchSizes()
         self._answers: Mapping[NodeModel, NodeAnswer] = {}
         self._due: dict[str, str] = {}
         self.version = 0
@@ -47,7 +48,7 @@ class NodeWatch:
         self._liveness.keep(known.keys())
         self._controllers.keep(known.keys())
         self._learn(now_ms)
-        sizes = batch_sizes(snapshot.nodes, self._answers)
+        sizes = self._batch_sizes.of(snapshot.nodes, self._answers)
         standings = {key: self._standing(key, node, sizes.get(node.name), now_ms) for key, node in known.items()}
         self._due = {model: node for node, model in known if self._liveness.due((node, model), now_ms)}
         return Own(standings, self._limiter.held_tokens())

@@ -21,6 +21,7 @@ from app.policy.node_shadow import NodeShadow
 from app.policy.plan import group_key, holds, values_of
 from app.policy.policy import Policy
 from app.policy.question import Asked, Section
+from app.policy.settled import Settled
 from app.policy.unanswered import PolicyTimeout, PolicyUnavailable, PolicyUndefined, Unanswered
 from app.settings import RuleMode
 
@@ -68,6 +69,7 @@ class NodePolicy:
         self._memo: Memo[Outcome] = Memo(MEMO_BYTES, metrics)
         self._last: dict[Place, dict[str, NodePart]] = {}
         self._paused: dict[str, _Paused] = {}
+        self._settled = Settled()
         self._shadow = NodeShadow(metrics)
 
     @property
@@ -85,9 +87,15 @@ class NodePolicy:
             compiled = self._policy.in_force
             if compiled is None:
                 return dict.fromkeys(questions, PolicyUnavailable("no policy is in force yet"))
-            found = await self._outcomes(compiled, questions)
+            settled = {
+                place: answer
+                for place, question in questions.items()
+                if (answer := self._settled.find(compiled, place, question)) is not None
+            }
+            open_ = {place: question for place, question in questions.items() if place not in settled}
+            found = await self._outcomes(compiled, open_)
             if self._policy.in_force is compiled:
-                return self._answers(compiled, questions, found)
+                return settled | self._answers(compiled, open_, found)
 
     async def close(self) -> None:
         """End all calls."""
@@ -123,6 +131,7 @@ class NodePolicy:
         answers = {place: self._answer(compiled.revision, place, row) for place, row in found.items()}
         for place, answer in answers.items():
             if isinstance(answer, NodeAnswer):
+                self._settled.put(compiled, place, questions[place], answer)
                 self._watch(compiled, place, questions[place], answer)
         return answers
 

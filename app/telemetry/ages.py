@@ -13,7 +13,9 @@ def next_expiry_ms(snapshot: Snapshot, stale_ms: float) -> float:
 
 
 def aged(snapshot: Snapshot, elapsed_ms: float) -> Snapshot:
-    """The snapshot `elapsed_ms` later."""
+    """The snapshot `elapsed_ms` later; itself where no time passed."""
+    if elapsed_ms == 0:
+        return snapshot
 
     def later(duration_ms: float | None) -> float | None:
         return None if duration_ms is None else duration_ms + elapsed_ms

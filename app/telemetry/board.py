@@ -1,14 +1,17 @@
 """The newest readings of all engines and GPUs, and the generation that grows when their content changes."""
 
 import asyncio
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from app.clock import Clock
 from app.telemetry.snapshot import Gpu, Loads, Node, Snapshot
 
-PUBLISH_MS = 20
-"""Pages that arrive within this time make one generation: with 100 engines it would otherwise change at every millisecond."""
+PUBLISH_MS = 50
+"""Least time between two generations. The first change after a quiet time is published at once; with 100 engines there would
+otherwise be one at every millisecond. Each costs every reader some milliseconds, and a reading must be in force after 300 ms
+(A1): 100 of them pass between two polls."""
 
 
 class Board:
@@ -23,6 +26,7 @@ class Board:
         self._loads = Loads()
         self._changed = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
+        self._published_ms = -math.inf
         self.generation = 1
 
     def snapshot(self) -> Snapshot:
@@ -79,10 +83,12 @@ class Board:
 
     def _publish_soon(self) -> None:
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(PUBLISH_MS / 1000, self._publish)
+            wait_ms = max(0.0, self._published_ms + PUBLISH_MS - self._clock.monotonic_ms())
+            self._timer = asyncio.get_running_loop().call_later(wait_ms / 1000, self._publish)
 
     def _publish(self) -> None:
         self._timer = None
+        self._published_ms = self._clock.monotonic_ms()
         self.generation += 1
         self._changed.set()
         self._changed = asyncio.Event()

@@ -20,6 +20,7 @@ TOKENS_DIGITS = 3
 """Tokens are cut to this many leading digits: for the same reason, and never a larger promise."""
 MS_DIGITS = 1
 """Times are rounded to 0.1 ms."""
+NOT_LOOKED_AT = Memory()
 
 
 def build_view(
@@ -66,6 +67,8 @@ def _state(node: Node, spec: ModelSpec, stale_ms: float, memory: Memory, standin
 
 def _memory(node: Node, fresh: Mapping[str, Gpu]) -> Memory:
     """Of all GPUs under the node; unknown where one of them is: it could be the fullest."""
+    if not node.gpus:
+        return NOT_LOOKED_AT
     gpus = [fresh.get(gpu, Gpu(gpu)) for gpu in node.gpus]
     ratios, floors = _all(gpu.memory_ratio for gpu in gpus), _all(gpu.memory_floor for gpu in gpus)
     free = _all(None if gpu.total_bytes is None or gpu.used_bytes is None else gpu.total_bytes - gpu.used_bytes for gpu in gpus)

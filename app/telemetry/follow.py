@@ -97,12 +97,13 @@ class Follower:
         self._count(snapshot.loads)
         self._snapshot = snapshot
         self._received_ms = self._clock.monotonic_ms()
-        self._publish()
+        self._publish(self._received_ms)
 
     def tick(self) -> None:
         """Publish a view where a node became stale, or the models or the judgement of nodes changed, since the last one."""
-        if self._clock.monotonic_ms() >= self._expires_ms or self._models() != self._specs or self._judge.version != self._judged:
-            self._publish()
+        now_ms = self._clock.monotonic_ms()
+        if now_ms >= self._expires_ms or self._models() != self._specs or self._judge.version != self._judged:
+            self._publish(now_ms)
 
     def _count(self, loads: Loads) -> None:
         """Count what the process counted since its last answer, or since its start where it began anew."""
@@ -111,8 +112,7 @@ class Follower:
             grown, whole = getattr(loads, result) - getattr(before, result), getattr(loads, result)
             self._metrics.config_loads.labels("engines", result).inc(whole if grown < 0 else grown)
 
-    def _publish(self) -> None:
-        now_ms = self._clock.monotonic_ms()
+    def _publish(self, now_ms: float) -> None:
         snapshot = aged(self._snapshot, now_ms - self._received_ms)
         self._specs = self._models()
         self._expires_ms = now_ms + next_expiry_ms(snapshot, self._stale_ms)

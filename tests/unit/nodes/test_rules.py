@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 
 from app.catalog.models import ModelSpec
 from app.nodes.rules import NodeRules
@@ -92,3 +93,20 @@ async def test_another_policy_is_asked_at_once() -> None:
     await eventually(lambda: len(one.told) == 2)
     task.cancel()
     assert one.told[-1] == {A: NodeAnswer(seqs_factor=0.3)}
+
+
+async def test_an_equal_state_asks_the_same_question() -> None:
+    """What a question is made of is put together once while it stays; its age makes no new one, another reading or model does."""
+    one = Setting()
+    one.policy.answers[A] = NodeAnswer()
+    specs = {"m": ModelSpec(id="m")}
+    one.rules = NodeRules(one.policy, one.told.append, lambda: specs)
+    for of in (state("a", waiting=1), replace(state("a", waiting=1), age_ms=90.0), state("a", waiting=2)):
+        await one.rules.answer([of])
+    specs["m"] = ModelSpec(id="m", preallocates=False)
+    await one.rules.answer([state("a", waiting=2)])
+
+    first, older, other, facts = (asked[A] for asked in one.policy.asked)
+    assert first is older
+    assert [question.readings.value for question in (first, other, facts)] == [{"waiting": 1}, {"waiting": 2}, {"waiting": 2}]
+    assert [question.model.value["preallocates"] for question in (other, facts)] == [True, False]

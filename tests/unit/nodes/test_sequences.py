@@ -1,6 +1,6 @@
 """The size of each node's batch, by hand."""
 
-from app.nodes.sequences import batch_sizes
+from app.nodes.sequences import BatchSizes, batch_sizes
 from app.policy.node_answer import NodeAnswer
 from app.telemetry.snapshot import Node
 
@@ -34,3 +34,12 @@ def test_a_node_of_two_models_gets_the_lesser() -> None:
     """What one of its models must not have, its batch must not have."""
     answers = {("a", "m"): NodeAnswer(seqs_factor=1.0), ("a", "n"): NodeAnswer(seqs_factor=0.3)}
     assert batch_sizes([node("a", 100, "m", "n")], answers) == {"a": 30}
+
+
+def test_figures_follow_every_change() -> None:
+    """Worked out anew only where something changed, they are at any time what they would be without a memory."""
+    sizes, whole, less = BatchSizes(), {("a", "m"): NodeAnswer()}, {("a", "m"): NodeAnswer(seqs_factor=0.5)}
+    asked = [([node("a", 64)], whole), ([node("a", 64)], whole), ([node("a", 64)], less), ([node("a", 32)], less), ([], less)]
+
+    assert [sizes.of(nodes, answers) for nodes, answers in asked] == [{"a": 64}, {"a": 64}, {"a": 32}, {"a": 16}, {}]
+    assert sizes.of([node("a", 64)], whole) is sizes.of(iter([node("a", 64)]), whole)

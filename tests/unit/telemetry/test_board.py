@@ -3,7 +3,7 @@
 import asyncio
 
 from app.clock import ManualClock
-from app.telemetry.board import Board
+from app.telemetry.board import PUBLISH_MS, Board
 from app.telemetry.snapshot import Gpu, Loads, Node, Reading
 
 
@@ -32,6 +32,25 @@ async def test_changes_close_together_make_one_generation():
     first = await board.beyond(1, wait_ms=5000)
 
     assert (first.generation, first.nodes[0].readings["m"].kv_ratio) == (2, 0.2)
+
+
+async def test_a_change_after_a_quiet_time_is_published_at_once(monkeypatch):
+    """Only a change that follows another closely waits, and no longer than until PUBLISH_MS after that."""
+    clock, loop, waits_ms = ManualClock(), asyncio.get_running_loop(), []
+
+    def soon(delay_s, callback):
+        waits_ms.append(round(delay_s * 1000, 6))
+        return loop.call_soon(callback)
+
+    monkeypatch.setattr(loop, "call_later", soon)
+    board = Board(clock)
+    for number, pause_ms in enumerate([0, PUBLISH_MS, PUBLISH_MS - 15, 1000]):
+        clock.advance(pause_ms)
+        board.put(node(number / 10), clock.monotonic_ms())
+        await asyncio.sleep(0)
+
+    assert waits_ms == [0, 0, 15, 0]
+    assert board.generation == 5
 
 
 async def test_equal_content_makes_no_generation():
