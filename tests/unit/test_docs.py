@@ -1,7 +1,9 @@
 """What is written by hand in README.md and docs/: links lead somewhere, commands exist, tables are complete."""
 
+import inspect
 import re
 from pathlib import Path
+from typing import get_args
 from urllib.parse import unquote
 
 import pytest
@@ -9,12 +11,16 @@ import pytest
 from app.policy.kinds import KINDS
 from app.policy.node_answer import SIGNALS
 from app.policy.terms import BUCKETS, DIMENSIONS
+from app.settings import EngineKind, EngineSettings, GpuSettings
+from app.telemetry.device_memory import PROBLEM_OF_CODE
+from app.telemetry.view import SIGNAL_FIELDS, NodeState
 from docs.generate.commands import commands
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
 COMMAND = re.compile(r"\.venv/bin/sluice((?: [a-z]+)+)")
+WHY = re.compile(r'why: str = ""\s+"""([^"]+)\."""')
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -58,6 +64,35 @@ def test_commands_exist(page):
 def test_the_guide_to_rules_is_complete(name):
     """Every output, bucket, dimension and field of the question is named in the guide for authors of rules."""
     assert f"`{name}`" in (ROOT / "docs" / "how-to" / "write-a-rule.md").read_text("utf-8")
+
+
+def reasons_of_a_node() -> list[str]:
+    """What `why` of a node can be, as the code lists it; a missing signal is one for each signal."""
+    listed = WHY.search(inspect.getsource(NodeState))
+    assert listed is not None
+    words = listed[1].split(", ")
+    assert "missing:<signal>" in words
+    return [word for word in words if "<" not in word] + [f"missing:{signal}" for signal in SIGNAL_FIELDS]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *get_args(EngineKind),
+        *EngineSettings.model_fields,
+        *reasons_of_a_node(),
+        *PROBLEM_OF_CODE.values(),
+    ],
+)
+def test_the_guide_to_engines_is_complete(name):
+    """Every kind of engine, setting of one, reason why a node is not fresh and problem of a GPU is named in the guide to engines."""
+    assert f"`{name}`" in (ROOT / "docs" / "how-to" / "connect-engines.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", GpuSettings.model_fields)
+def test_the_guide_to_engines_names_the_sources_of_device_memory(name):
+    """Every setting of GPUs is named in the guide to engines."""
+    assert f"gpus.{name}" in (ROOT / "docs" / "how-to" / "connect-engines.md").read_text("utf-8")
 
 
 def test_every_folder_has_its_line():
