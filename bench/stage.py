@@ -15,8 +15,8 @@ from bench.servers import Server, Sluice, fastapi_route, opa_alone, stand_in
 
 SHORT_LEASES = {"lease": {"ttl_ms": 2000}}
 """A load as fast as the service answers would fill the bound of lease records with leases that nobody settles."""
-
-
+BLOCKS, SEQUENCES = 4_000_000, 1_000_000
+"""Of each engine: so many that the leases of such a load find room for their tokens and places in the batch."""
 CROWD = 100_000
 
 
@@ -38,7 +38,7 @@ class Stage:
     @cached_property
     def engines(self) -> list[Server]:
         """One stand-in engine for each model."""
-        return [self.keep(stand_in(model, self.folder / f"{model}.log")) for model in questions.MODELS]
+        return [self.keep(stand_in(model, self.folder / f"{model}.log", "--blocks", str(BLOCKS))) for model in questions.MODELS]
 
     @cached_property
     def sluice(self) -> Sluice:
@@ -100,7 +100,10 @@ class Stage:
     def polled(self) -> list[dict[str, Any]]:
         """The stand-in engines as settings name them."""
         pairs = zip(self.engines, questions.MODELS, strict=True)
-        return [{"name": model, "url": f"http://127.0.0.1:{engine.port}", "models": [model]} for engine, model in pairs]
+        return [
+            {"name": model, "url": f"http://127.0.0.1:{engine.port}", "models": [model], "max_num_seqs": SEQUENCES}
+            for engine, model in pairs
+        ]
 
     def new_folder(self) -> Path:
         """An empty folder that goes with the stage."""
