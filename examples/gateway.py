@@ -105,7 +105,11 @@ class Gateway:
                     elif line.startswith(b"data: [DONE]"):
                         call.outcome = "completed"
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientResponseError) as error:
-            call.outcome = None  # not reached, or refused: nothing has begun
+            if getattr(error, "status", 500) < 500:
+                call.outcome = None  # refused: nothing has begun, and the engine is well
+            else:
+                call.outcome = "failed"  # five of these in a row, and Sluice sends nobody there but a probe
+                call.usage = {"prompt_tokens": 0, "completion_tokens": 0}
             raise EngineFailed(str(error)) from error
         except (aiohttp.ClientError, TimeoutError, EngineFailed) as error:
             call.outcome = "failed"

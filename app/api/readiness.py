@@ -66,7 +66,7 @@ class Parts:
         view = self.rooms.readings.view
         blind = sorted(name for name, model in view.models.items() if not model.live)
         if not view.models or blind:
-            return False, f"no live node for {', '.join(blind) or 'any model'}: half of its requests are shed"
+            return False, f"no live node for {', '.join(blind) or 'any model'}; GET /telemetry says why"
         return True, f"generation {view.generation}"
 
     async def engines(self) -> tuple[bool, str]:
@@ -133,8 +133,9 @@ def _nodes(rooms: Rooms, metrics: Metrics) -> None:
         metrics.model_blind,
     ):
         gauge.clear()
+    live: dict[str, bool] = {}
     for state in view.nodes:
-        metrics.node_live.labels(state.node).set(not state.why)
+        live[state.node] = live.get(state.node, True) and not state.why
         if state.reading.kv_ratio is not None:
             metrics.node_kv.labels(state.node, state.model).set(state.reading.kv_ratio)
         if state.reading.waiting is not None:
@@ -144,6 +145,8 @@ def _nodes(rooms: Rooms, metrics: Metrics) -> None:
             metrics.node_max_in_flight.labels(state.node, state.model).set(state.standing.max_in_flight)
         if state.standing.max_num_seqs is not None:
             metrics.node_max_num_seqs.labels(state.node).set(state.standing.max_num_seqs)
+    for node, every_model in live.items():
+        metrics.node_live.labels(node).set(every_model)
     elapsed_ms = rooms.clock.monotonic_ms() - view.taken_ms
     for name, model in view.models.items():
         metrics.model_blind.labels(name).set(not model.live)

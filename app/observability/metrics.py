@@ -132,7 +132,9 @@ class Metrics:
         self.snapshot_age = Gauge(
             "sluice_snapshot_age_seconds", "Age of the newest good page of a model's live nodes; absent without one.", ["model"], registry=r
         )
-        self.node_live = Gauge("sluice_engine_live", "1 where the node is fresh and tells its declared signals.", ["node"], registry=r)
+        self.node_live = Gauge(
+            "sluice_engine_live", "1 where the node is fresh and tells the declared signals of all its models.", ["node"], registry=r
+        )
         self.node_kv = Gauge("sluice_engine_kv_cache_usage_ratio", "KV cache in use; absent when unknown.", ["node", "model"], registry=r)
         self.node_waiting = Gauge(
             "sluice_engine_waiting_requests", "Requests waiting in the engine; absent when unknown.", ["node", "model"], registry=r

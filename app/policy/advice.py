@@ -12,7 +12,7 @@ from app.policy.reads import Read
 
 _PATH = "{} without {}"
 
-_FEW = {"tenant": ("sla_class", "region", "zone"), "readings": ("live", "known", "frozen"), "subject": ("roles",)}
+_FEW = {"tenant": ("sla_class", "region", "zone"), "readings": ("live", "known", "frozen", "avoided"), "subject": ("roles",)}
 """Fields that have few values, however many tenants, snapshots or subjects there are."""
 
 

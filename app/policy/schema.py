@@ -63,6 +63,7 @@ SECTION_SCHEMAS: dict[str, dict[str, Any]] = {
         live=_COUNT,
         known=_COUNT,
         frozen=_COUNT,
+        avoided=_COUNT,
         kv_max=_NUMBER,
         kv_mean=_NUMBER,
         kv_floor=_NUMBER,

@@ -98,6 +98,7 @@ def _model_view(spec: ModelSpec, states: list[NodeState], before: ModelView | No
         "live": len(live),
         "known": len(states),
         "frozen": sum(state.why == "frozen" for state in states),
+        "avoided": sum(state.standing.avoid for state in live),
         **_engines(live),
         **_tokens(spec, live, held_tokens),
         **_own(live),
@@ -148,11 +149,12 @@ def _tokens(spec: ModelSpec, live: list[NodeState], held_tokens: int) -> dict[st
     section: dict[str, Any] = {}
     if free := _all(state.reading.free_tokens for state in live):
         section["free_tokens"] = _cut(int(sum(free)))
-    if capacity := _all(state.reading.capacity_tokens or spec.kv_tokens for state in live):
-        section["capacity_tokens_max"] = int(max(capacity))
-        if free:
-            # What leases hold is partly in use already; no more of it than is in use at all.
-            section["held_tokens"] = _cut(max(0, min(held_tokens, int(sum(capacity)) - int(sum(free)))))
+    if largest := _all(state.reading.rank_tokens or spec.kv_tokens for state in live):
+        section["capacity_tokens_max"] = int(max(largest))
+    capacity = _all(state.reading.capacity_tokens or spec.kv_tokens for state in live)
+    if capacity and free:
+        # What leases hold is partly in use already; no more of it than is in use at all.
+        section["held_tokens"] = _cut(max(0, min(held_tokens, int(sum(capacity)) - int(sum(free)))))
     return section
 
 

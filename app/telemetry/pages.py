@@ -103,6 +103,7 @@ class Pages:
                 waiting=_count(waiting),
                 running=_count(running),
                 capacity_tokens=_count(capacity),
+                rank_tokens=int(max(sizes)) if (sizes := _all_known(capacity)) else None,
                 free_tokens=_count(free),
             ),
             iteration=self._counted(told, names.iteration),

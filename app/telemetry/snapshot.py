@@ -20,6 +20,8 @@ class Reading:
     running: int | None = None
     capacity_tokens: int | None = None
     """Tokens that the KV cache holds in all, where the page tells (blocks and their size)."""
+    rank_tokens: int | None = None
+    """The same of its largest engine rank: a request runs on one of them, so none may be larger."""
     free_tokens: int | None = None
     """Tokens that still fit the KV cache, where the page tells."""
     iteration_ms: float | None = None

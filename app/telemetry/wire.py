@@ -2,7 +2,7 @@
 
 {"generation": 7, "nodes": [{"name", "models": [...], "gpus": [...], "max_num_seqs", "control_url", "kind",
  "readings": {model: {"kv_ratio",
- "kv_floor", "waiting", "running", "capacity_tokens", "free_tokens", "iteration_ms", "ttft_ms", "still_ms"}}, "age_ms", "problem"}],
+ "kv_floor", "waiting", "running", "capacity_tokens", "rank_tokens", "free_tokens", "iteration_ms", "ttft_ms", "still_ms"}}, "age_ms", "problem"}],
  "gpus": [{"id", "total_bytes", "used_bytes", "memory_ratio", "memory_floor", "source", "age_ms", "problem"}],
  "loads": {"ok": 1, "refused": 0, "problem": null}}
 """

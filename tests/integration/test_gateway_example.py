@@ -139,7 +139,7 @@ async def test_a_client_that_leaves_stops_the_engine_and_frees_the_slot(serve: S
 
 @pytest.mark.parametrize("answers", [False, True], ids=["nobody listens", "the engine refuses"])
 async def test_what_no_engine_began_is_given_back_whole(serve: Serve, session, answers):
-    """An engine that cannot be reached, or answers with an error, cancels the lease: tokens and slot are back."""
+    """An engine that cannot be reached is reported as failed, one that refuses cancels the lease: tokens and slot are back."""
     tenant = serve.tenant(tpm=600, concurrency=1)
     node = f"{serve.url}/no-engine" if answers else NOBODY
 

@@ -1,12 +1,13 @@
 # METADATA
-# title: No engine to see
+# title: No engine to go to
 # description: |
 #   Sheds half of the requests while no engine of the model tells how it is, and all of them while one shows gauges that do
 #   not move: its page says that it stands still, and what finds out whether it does is the probe that Sluice lets through.
+#   Where rules for nodes keep requests away from every live engine, there is none to go to.
 # custom:
 #   row: A2
 #   reads: [readings]
-#   optional: [readings.live, readings.frozen]
+#   optional: [readings.live, readings.frozen, readings.avoided]
 package sluice.rules.liveness
 
 # Share shed while no engine of the model is live (A2).
@@ -28,4 +29,9 @@ shed contains blind_shed if {
 shed contains 1 if {
 	live == 0
 	frozen > 0
+}
+
+shed contains 1 if {
+	live > 0
+	input.readings.avoided >= live
 }

@@ -30,3 +30,8 @@ test_all_is_shed_where_an_engine_is_frozen_and_none_is_live if {
 	shed({"live": 0, "known": 2, "frozen": 2}) == {1}
 	shed({"live": 0, "known": 2, "frozen": 1}) == {1}
 }
+
+test_all_is_shed_where_every_live_engine_is_avoided if {
+	liveness.shed == {1} with input as {"readings": {"live": 2, "known": 2, "frozen": 0, "avoided": 2}}
+	liveness.shed == set() with input as {"readings": {"live": 2, "known": 2, "frozen": 0, "avoided": 1}}
+}

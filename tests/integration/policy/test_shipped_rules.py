@@ -9,7 +9,7 @@ from app.policy.terms import Terms
 from tests.fixtures.policy import DIMENSIONS, question, running_policy
 
 CAPACITY = {"free_tokens": 100_000, "capacity_tokens_max": 100_000}
-IDLE = {"live": 1, "known": 1, "frozen": 0, "kv_max": 0, "kv_mean": 0, "kv_floor": 0, "waiting": 0, "running": 0, **CAPACITY}
+IDLE = {"live": 1, "known": 1, "frozen": 0, "avoided": 0, "kv_max": 0, "kv_mean": 0, "kv_floor": 0, "waiting": 0, "running": 0, **CAPACITY}
 BUSY = {**IDLE, "waiting": 2, "free_tokens": 50_000, "held_tokens": 40_000}
 
 READINGS: dict[str, dict[str, Any]] = {
@@ -22,6 +22,7 @@ READINGS: dict[str, dict[str, Any]] = {
     "held back": {**IDLE, "max_in_flight": 12, "admission": 0.75},
     "late": {**IDLE, "ttft_ms": 60_000},
     "all stale": {"live": 0, "known": 2, "frozen": 0},
+    "every engine avoided": {**IDLE, "avoided": 1},
     "frozen": {"live": 0, "known": 2, "frozen": 1},
     "one frozen of two": {**IDLE, "known": 2, "frozen": 1},
     "unknown": {},
@@ -39,6 +40,7 @@ TERMS = {
     "held back": (1, 1, 0.25, 85_000, 12),
     "late": (1, 1, 0, 85_000, None),  # standard, the class of the example, has no target
     "all stale": (1, 1, 0.5, 111_411, None),  # 0.85 x 65 536 x 2
+    "every engine avoided": (1, 1, 1, 85_000, None),
     "frozen": (1, 1, 1, 111_411, None),
     "one frozen of two": (1, 1, 0, 85_000, None),
     "unknown": (1, 1, 0.5, 55_705, None),  # 0.85 x 65 536

@@ -98,7 +98,7 @@ def test_changed_models_are_published_without_an_answer():
     one.models = {"m": SPEC, "n": SPEC.model_copy(update={"id": "n"})}
     one.follower.tick()
 
-    assert one.views[-1].models["n"].readings == {"live": 0, "known": 0, "frozen": 0}
+    assert one.views[-1].models["n"].readings == {"live": 0, "known": 0, "frozen": 0, "avoided": 0}
 
 
 def test_before_the_first_answer_nothing_is_live():
@@ -106,7 +106,7 @@ def test_before_the_first_answer_nothing_is_live():
     one = Setting()
     one.follower.tick()
 
-    assert one.views[-1].models["m"].readings == {"live": 0, "known": 0, "frozen": 0}
+    assert one.views[-1].models["m"].readings == {"live": 0, "known": 0, "frozen": 0, "avoided": 0}
 
 
 def test_what_became_of_the_engines_file_is_told_and_counted():

@@ -157,7 +157,7 @@ def test_a_shape_without_a_model_is_nobodys_beside_two():
 
 def test_a_full_cache_is_no_unknown_one():
     """The capacity is told also where KV is not, and no room is 0 tokens, not unknown."""
-    assert read('shape{model="m",blocks="100",size="16"} 1\n') == Reading(capacity_tokens=1600)
+    assert read('shape{model="m",blocks="100",size="16"} 1\n') == Reading(capacity_tokens=1600, rank_tokens=1_600)
     assert read('shape{model="m",blocks="100",size="16"} 1\nkv_new{model="m"} 1\n').free_tokens == 0
 
 

@@ -31,7 +31,7 @@ def test_ranks(separator):
     ]
     # 60000 * 0.75 + 60000 * 0.5
     assert of_page(NAMES, lines(separator, rows)) == {
-        "m": Reading(kv_ratio=0.5, waiting=7, running=16, capacity_tokens=120_000, free_tokens=75_000)
+        "m": Reading(kv_ratio=0.5, waiting=7, running=16, capacity_tokens=120_000, rank_tokens=60_000, free_tokens=75_000)
     }
 
 

@@ -29,7 +29,9 @@ def test_the_tensorrt_llm_backend():
         f'nv_trt_llm_kv_cache_block_metrics{{kv_cache_block_type="{k}",model="m",version="1"}} {n}\n' for k, n in blocks.items()
     )
     text += 'nv_inference_pending_request_count{model="m",version="1"} 0\n'
-    assert of_page(NAMES, text) == {"m": Reading(kv_ratio=0.6, waiting=3, running=4, capacity_tokens=64_000, free_tokens=25_600)}
+    assert of_page(NAMES, text) == {
+        "m": Reading(kv_ratio=0.6, waiting=3, running=4, capacity_tokens=64_000, rank_tokens=64_000, free_tokens=25_600)
+    }
 
 
 def durations(us, requests):

@@ -20,7 +20,9 @@ def test_the_signals_of_a_newer_engine():
         "kv_cache_tokens_per_block": 32,
     }
     text = "".join(f"trtllm_{name}{{{LABELS}}} {value}\n" for name, value in gauges.items())
-    assert of_page(NAMES, text) == {"m": Reading(kv_ratio=0.25, waiting=3, running=8, capacity_tokens=524_288, free_tokens=393_216)}
+    assert of_page(NAMES, text) == {
+        "m": Reading(kv_ratio=0.25, waiting=3, running=8, capacity_tokens=524_288, rank_tokens=524_288, free_tokens=393_216)
+    }
 
 
 @pytest.mark.parametrize("name", ["dynamo_component_gpu_cache_usage_percent", "dynamo_component_kvstats_gpu_cache_usage_percent"])

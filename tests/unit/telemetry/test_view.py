@@ -36,6 +36,7 @@ def test_aggregates_by_hand():
         "live": 2,
         "known": 2,
         "frozen": 0,
+        "avoided": 0,
         "kv_max": 0.5,
         "kv_mean": 0.312,
         "waiting": 7,
@@ -52,12 +53,12 @@ def test_small_free_room_is_not_cut_to_nothing():
 
 def test_no_average_hides_an_outage():
     """With no live node there is no KV at all, not 0; known still counts the configured nodes."""
-    assert view(node("a", age_ms=1100.0), node("b", age_ms=None)).models["m"].readings == {"live": 0, "known": 2, "frozen": 0}
+    assert view(node("a", age_ms=1100.0), node("b", age_ms=None)).models["m"].readings == {"live": 0, "known": 2, "frozen": 0, "avoided": 0}
 
 
 def test_a_model_without_nodes():
     """A model that no engine is configured for has neither live nor known nodes."""
-    assert view().models["m"].readings == {"live": 0, "known": 0, "frozen": 0}
+    assert view().models["m"].readings == {"live": 0, "known": 0, "frozen": 0, "avoided": 0}
     assert view().models["m"].nodes == ()
 
 
@@ -77,7 +78,7 @@ def test_a_declared_signal_that_is_missing_makes_a_node_not_live():
 def test_a_signal_that_is_not_declared_may_be_missing():
     """A model that declares only waiting is live without KV, and then has no KV aggregate."""
     one = view(node("a", kv=None, waiting=2, model="w"))
-    assert one.models["w"].readings == {"live": 1, "known": 1, "frozen": 0, "waiting": 2}
+    assert one.models["w"].readings == {"live": 1, "known": 1, "frozen": 0, "avoided": 0, "waiting": 2}
     assert one.models["w"].nodes == ("a",)
 
 
@@ -162,6 +163,7 @@ def test_description_says_why_a_node_is_not_fresh():
         "live": 1,
         "known": 5,
         "frozen": 0,
+        "avoided": 0,
         "kv_max": 0.5,
         "kv_mean": 0.5,
         "waiting": 1,

@@ -73,14 +73,14 @@ def test_standing_still_grows_as_an_age_does():
 
 
 def test_room_by_the_pages_blocks_comes_first():
-    """Free tokens of the page stand, whatever the card says; over two nodes they are summed."""
+    """Free tokens of the page stand, whatever the card says; over two nodes they are summed. A request must fit one engine rank."""
     told = readings(
-        node("a", "G0", free_tokens=1000, capacity_tokens=4000),
-        node("b", free_tokens=500, capacity_tokens=3000),
+        node("a", "G0", free_tokens=1000, capacity_tokens=4000, rank_tokens=2000),
+        node("b", free_tokens=500, capacity_tokens=3000, rank_tokens=3000),
         gpus=(gpu("G0", 40),),
         spec=SHAPED,
     )
-    assert (told["free_tokens"], told["capacity_tokens_max"]) == (1500, 4000)
+    assert (told["free_tokens"], told["capacity_tokens_max"]) == (1500, 3000)
 
 
 def test_room_by_the_shape_where_no_page_tells():
@@ -120,7 +120,7 @@ def test_an_avoided_node_is_live_and_gets_nothing():
     """What it tells counts, since work runs there; only the choice of a node leaves it out."""
     model = view(node("a", kv=0.9), node("b", kv=0.5), own=Own({("b", "m"): Standing(avoid=True)})).models["m"]
 
-    assert (model.readings["live"], model.nodes, model.live) == (2, ("a",), True)
+    assert (model.readings["live"], model.readings["avoided"], model.nodes, model.live) == (2, 1, ("a",), True)
 
 
 def test_controllers_of_all_nodes_make_one_limit():

@@ -97,7 +97,7 @@ def test_a_real_busy_page():
     """The page of a real engine under load: 8 running, 4 waiting, 16384 blocks of 128 almost all free."""
     idle, busy = ((FOLDER / f"vllm_real/m_{state}.prom").read_text() for state in ("idle", "busy"))
     before, now = (told["tiny"] for told in over_time(NAMES, idle, busy))
-    assert before == Reading(kv_ratio=0.0, waiting=0, running=0, capacity_tokens=2_097_152, free_tokens=2_097_152)
+    assert before == Reading(kv_ratio=0.0, waiting=0, running=0, capacity_tokens=2_097_152, rank_tokens=2_097_152, free_tokens=2_097_152)
 
     # 2_097_152 * (1 - 0.0004883110541414881) = 2_096_127.93; 8.567383557 s / 902 steps = 9.498 ms
     assert (now.waiting, now.running, now.free_tokens) == (4, 8, 2_096_127)
@@ -111,7 +111,14 @@ def test_a_real_page_of_two_ranks():
     told = of_page(NAMES, (FOLDER / "metrics/vllm_v1_busy_2engines.prom").read_bytes())
     # 20000 * 16 * (1 - 0.231717933836332) = 245_850.2; 20000 * 16 * (1 - 0.4565217391304348) = 173_913.04
     assert told == {
-        "org/m": Reading(kv_ratio=0.4565217391304348, waiting=791, running=35, capacity_tokens=640_000, free_tokens=245_850 + 173_913)
+        "org/m": Reading(
+            kv_ratio=0.4565217391304348,
+            waiting=791,
+            running=35,
+            capacity_tokens=640_000,
+            rank_tokens=320_000,
+            free_tokens=245_850 + 173_913,
+        )
     }
 
 
@@ -119,4 +126,6 @@ def test_a_real_page_of_two_ranks():
 def test_a_page_in_the_middle_of_the_renaming():
     """A page with the old and the new gauge, and a cache without a rank, is read as one engine: 7281 blocks of 16, all free."""
     told = of_page(NAMES, (FOLDER / "metrics/vllm_mixed_v0_v1.prom").read_bytes())
-    assert told == {"facebook/opt-125m": Reading(kv_ratio=0.0, waiting=0, running=0, capacity_tokens=116_496, free_tokens=116_496)}
+    assert told == {
+        "facebook/opt-125m": Reading(kv_ratio=0.0, waiting=0, running=0, capacity_tokens=116_496, rank_tokens=116_496, free_tokens=116_496)
+    }

@@ -65,6 +65,7 @@ def test_unknown_is_null():
                 "waiting": 0,
                 "running": None,
                 "capacity_tokens": None,
+                "rank_tokens": None,
                 "free_tokens": None,
                 "iteration_ms": None,
                 "ttft_ms": None,
