@@ -57,10 +57,11 @@ class MemoryLimiter:
         meters, prices, refusals = self._ask(charge, lease, now_ms)
         if refusals:
             return Spent(admitted=False, refusals=tuple(refusals))
-        brought = [meter.bucket for meter in meters if not meter.counted]
-        lease.pay(tuple([meter.bucket for meter in meters]), tuple(prices), brought)
+        charged = [meter for meter in meters if meter.charges]
+        brought = [meter.bucket for meter in charged if not meter.counted]
+        lease.pay(tuple([meter.bucket for meter in charged]), tuple(prices), brought)
         self._records.make_room(lease)
-        for meter, price in zip(meters, prices, strict=True):
+        for meter, price in zip(charged, prices, strict=True):
             meter.counted = True
             meter.take(lease, price, now_ms)
         self._records.add(lease)
@@ -195,7 +196,7 @@ class MemoryLimiter:
         return now_ms
 
     def _ask(self, charge: Charge, lease: Lease, now_ms: float) -> tuple[list[Meter], list[float], list[Refusal]]:
-        """Every bucket's meter and price, and all refusals; nothing is charged."""
+        """The meter of every bucket that passes, the prices of those that charge, and all refusals; nothing is charged."""
         tokens = lease.tokens_reserved
         costs = {
             "qps": charge.requests_cost,
@@ -212,8 +213,9 @@ class MemoryLimiter:
             answer = meter.ask(bucket, costs[bucket.dimension], now_ms)
             if isinstance(answer, Refusal):
                 refusals.append(answer)
-            else:
-                meters.append(meter)
+                continue
+            meters.append(meter)
+            if meter.charges:
                 prices.append(answer)
         return meters, prices, refusals
 

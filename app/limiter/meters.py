@@ -30,6 +30,8 @@ class Meter(ABC):
     """One bucket's state, and the bucket as it was last asked. The two refusals that need no counter live here."""
 
     __slots__ = ("bucket", "counted", "most")
+    charges: ClassVar[bool] = True
+    """Whether a lease owes or holds anything here; else it need not keep the bucket."""
     bucket: Bucket
     counted: bool
     """Whether the bytes of this bucket are counted with a lease that keeps it; one of all that do is enough."""
@@ -91,6 +93,7 @@ class SizeMeter(Meter):
     """request_tokens: how large one request may be. Nothing is counted, so nothing is priced."""
 
     __slots__ = ()
+    charges = False
 
     def _ask(self, cost: float, now_ms: float) -> float | Refusal:  # noqa: ARG002
         return 0.0

@@ -193,6 +193,18 @@ async def test_buckets_that_warm_requests_share_are_counted_once() -> None:
     assert first - alone == 8 * (moved - alone)
 
 
+async def test_a_bucket_that_charges_nothing_is_kept_by_no_lease() -> None:
+    """How large a request may be weighs on no record, and is told in the answer all the same."""
+    weights, told = [], []
+    for buckets in ([TPM], [TPM, bucket("request_tokens", 1e6)]):
+        desk = Desk()
+        told.append([level.bucket.dimension for level in (await desk.spend(*buckets)).levels])
+        weights.append(counted(desk))
+
+    assert told == [["tpm"], ["tpm", "request_tokens"]]
+    assert weights[0] == weights[1]
+
+
 @pytest.mark.parametrize("text", ["short", "\N{GRINNING FACE}" * 124])
 async def test_counted_bytes_are_those_of_memory(text: str) -> None:
     """Whatever the size of its ids, a record is counted with what memory grows by, and at most a quarter more."""
@@ -205,7 +217,7 @@ async def test_counted_bytes_are_those_of_memory(text: str) -> None:
             bucket("qps", 1e6),
             bucket("tpm", 1e9),
             bucket("concurrency", 1e6),
-            bucket("request_tokens", 1e6, "subject", ("a", subject)),
+            bucket("tokens_in_flight", 1e6, "subject", ("a", subject)),
         ]
         key = ("key-1", tenant, request_id)
         charge = desk.charge(*buckets, tenant=tenant, model=model, request_key=key, request_digest=number.to_bytes(32, "big"))
