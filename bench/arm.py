@@ -1,7 +1,9 @@
-"""One arm of a proof: a stand-in engine, a Sluice of its own before it, and traffic through a gateway, from start to end."""
+"""Arms of a proof: for each a stand-in engine, a Sluice of its own before it, and traffic through a gateway, from start to end."""
 
+import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,9 @@ SAMPLE_S = 0.25
 SETTLE_S = 2.0
 """From the servers' being idle to the first arrival: a page has been read, and the gateway has started."""
 BACK_S = 15.0
+"""An engine that is down in the end is waited for so long."""
+READY_S = 120.0
+"""An arm that takes longer to get ready holds up the others no more."""
 QUOTAS_ALONE = {
     folder.name: "off"
     for group in ("rules", "nodes")
@@ -48,6 +53,16 @@ class Scene:
     """Whether the memory of the engine's card is read."""
     changes: tuple[tuple[float, int], ...] = ()
     """Moments at which the engine itself gets another size of the batch, and the size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """An arm to be played: a scene under some rules."""
+
+    name: str
+    scene: Scene
+    rules: Mapping[str, str]
+    """As the setting policy.rules says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,16 +113,32 @@ class Pair:
         return Finding(self.row, what, value, unit, self.against.name, peer, value / peer if peer else None, note=note)
 
 
-def play(stage: Stage, name: str, scene: Scene, rules: Mapping[str, str]) -> Arm:
-    """Start everything, let the traffic through, end everything."""
-    folder = stage.new_folder()
-    with stand_in(scene.model["id"], folder / "engine.log", *scene.engine) as engine:
-        entry = {"name": NODE, "url": f"http://127.0.0.1:{engine.port}", "models": [scene.model["id"]], **scene.entry}
-        settings = {"models": str(_models(folder, scene)), "policy": {"rules": dict(rules)}, "gpus": _gpus(scene, engine)}
-        with stage.new_sluice(name, hot=0, settings=settings, engines=[entry]) as sluice:
-            sluice.call("PUT", f"/quotas/{TENANT}", scene.quota)
-            _ask_once(sluice, scene)
-            return _let_through(folder, name, scene, engine, sluice)
+def play(stage: Stage, *plans: Plan) -> list[Arm]:
+    """Play arms side by side, so that the noise of the machine meets all of them. Raises RuntimeError where one could not be played."""
+    ready = threading.Barrier(len(plans), timeout=READY_S)
+    with ThreadPoolExecutor(len(plans)) as pool:
+        playing = [pool.submit(_play, stage, plan, ready) for plan in plans]
+    errors = [error for future in playing if (error := future.exception())]
+    if errors:
+        raise min(errors, key=lambda error: isinstance(error, threading.BrokenBarrierError))  # the others only waited for that one
+    return [future.result() for future in playing]
+
+
+def _play(stage: Stage, plan: Plan, ready: threading.Barrier) -> Arm:
+    """Start everything, let the traffic through once all arms are ready, end everything."""
+    scene, folder = plan.scene, stage.new_folder()
+    try:
+        with stand_in(scene.model["id"], folder / "engine.log", *scene.engine) as engine:
+            entry = {"name": NODE, "url": f"http://127.0.0.1:{engine.port}", "models": [scene.model["id"]], **scene.entry}
+            settings = {"models": str(_models(folder, scene)), "policy": {"rules": dict(plan.rules)}, "gpus": _gpus(scene, engine)}
+            with stage.new_sluice(plan.name, hot=0, settings=settings, engines=[entry]) as sluice:
+                sluice.call("PUT", f"/quotas/{TENANT}", scene.quota)
+                _ask_once(sluice, scene)
+                sluice.wait_until_idle()
+                ready.wait()
+                return _let_through(folder, plan, engine, sluice)
+    finally:
+        ready.abort()  # where it is not broken by now, an arm failed before it was ready: nobody is to wait for it
 
 
 def _models(folder: Path, scene: Scene) -> Path:
@@ -130,18 +161,15 @@ def _ask_once(sluice: Sluice, scene: Scene) -> None:
         sluice.call("POST", f"/leases/{decision['decision_id']}/cancel", {}, **credential)
 
 
-def _let_through(folder: Path, name: str, scene: Scene, engine: Server, sluice: Sluice) -> Arm:
-    sluice.wait_until_idle()
-    start = time.perf_counter() + SETTLE_S
-    engines = {NODE: engine.port}
-    traffic = Traffic(start, sluice.port, sluice.credential(), TENANT, scene.model["id"], engines, scene.patience_s, scene.arrivals)
+def _let_through(folder: Path, plan: Plan, engine: Server, sluice: Sluice) -> Arm:
+    scene, start = plan.scene, time.perf_counter() + SETTLE_S
     found: list[Sample] = []
 
     def sample() -> None:
         card = samples(engine.port, "/dcgm/metrics") if scene.has_card else {}
         found.append(Sample(time.perf_counter() - start, card | samples(engine.port)))
 
-    with Running(traffic, folder) as running, repeated(sample, SAMPLE_S):
+    with Running(_traffic(scene, start, engine, sluice), folder) as running, repeated(sample, SAMPLE_S):
         for at_s, size in scene.changes:
             time.sleep(max(0.0, start + at_s - time.perf_counter()))
             ask(engine.port, "POST", "/control", {"max_num_seqs": size})
@@ -150,4 +178,17 @@ def _let_through(folder: Path, name: str, scene: Scene, engine: Server, sluice: 
     while not samples(engine.port) and time.perf_counter() < deadline:  # down: what it counted can be read once it is back
         time.sleep(SAMPLE_S)
     sample()
-    return Arm(name, report, tuple(found))
+    return Arm(plan.name, report, tuple(found))
+
+
+def _traffic(scene: Scene, start: float, engine: Server, sluice: Sluice) -> Traffic:
+    return Traffic(
+        start=start,
+        sluice_port=sluice.port,
+        headers=sluice.credential(),
+        tenant=TENANT,
+        model=scene.model["id"],
+        engines={NODE: engine.port},
+        patience_s=scene.patience_s,
+        arrivals=scene.arrivals,
+    )

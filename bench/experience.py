@@ -79,12 +79,12 @@ def ended(calls: Iterable[Call], end: End) -> int:
 
 
 def overflowing(calls: Sequence[Call], room_tokens: int) -> list[Call]:
-    """The calls that would not have fitted the cache: at their full length, with all that was in flight as they came at its full length."""
+    """The calls that would not have fitted the cache: at their full length, with all that was in flight as the gateway asked at its."""
     admitted = [call for call in calls if call.admitted]
 
     def in_flight(call: Call) -> int:
         others = (other for other in admitted if other is not call)
-        return sum(other.arrival.most_tokens for other in others if other.decided_s <= call.arrival.due_s < other.ended_s)
+        return sum(other.arrival.most_tokens for other in others if other.decided_s <= call.sent_s < other.ended_s)
 
     return [call for call in calls if in_flight(call) + call.arrival.most_tokens > room_tokens]
 

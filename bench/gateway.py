@@ -54,7 +54,7 @@ class Gateway:
             return Call(arrival, sent_s, self._now(), self._now(), "failed", f"decision: {type(error).__name__}")
         decided_s = self._now()
         if not decision["allow"]:
-            return Call(arrival, sent_s, decided_s, decided_s, "refused", decision["reasons"][0]["code"])
+            return Call(arrival, sent_s, decided_s, decided_s, "refused", _reason(decision))
         tokens_s: list[float] = []
         end, reason = await self._stream(arrival, decision["node"], tokens_s)
         ended_s = self._now()
@@ -99,6 +99,12 @@ class Gateway:
         with contextlib.suppress(aiohttp.ClientError, TimeoutError):
             async with self._session.post(f"{self._sluice}/leases/{lease}/settle", json=report, headers=self._traffic.headers) as answer:
                 await answer.read()
+
+
+def _reason(decision: dict[str, Any]) -> str:
+    """The code of the first reason, and the rule that gave it where there is one."""
+    first = decision["reasons"][0]
+    return " ".join(filter(None, [first["code"], first.get("rule")]))
 
 
 async def serve(traffic: Traffic) -> Report:

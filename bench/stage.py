@@ -1,6 +1,7 @@
 """The stage of a run: which servers stand, started when a row first needs them and cleared away with what they wrote."""
 
 import contextlib
+import itertools
 import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -27,7 +28,7 @@ class Stage:
         self._stack = contextlib.ExitStack()
         self.folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="sluice-bench-")))
         self.folder.chmod(0o711)  # the database's user must reach its data
-        self._number = 0
+        self._numbers = itertools.count(1)
 
     def __enter__(self) -> Self:
         return self
@@ -107,8 +108,7 @@ class Stage:
 
     def new_folder(self) -> Path:
         """An empty folder that goes with the stage."""
-        self._number += 1
-        folder = self.folder / str(self._number)
+        folder = self.folder / str(next(self._numbers))
         folder.mkdir(mode=0o711)
         return folder
 

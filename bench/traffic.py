@@ -47,7 +47,7 @@ class Call:
     end: End
     """`aborted`: the client left; `failed`: the engine, or there was no decision; `refused`: by the decision."""
     reason: str = ""
-    """Code of the first reason of a refusal, or what failed."""
+    """Code and rule of the first reason of a refusal, or what failed."""
     tokens_s: tuple[float, ...] = ()
     """When each token came."""
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from pathlib import Path
 
-from bench.arm import QUOTAS_ALONE, Arm, Pair, Scene, play
+from bench.arm import QUOTAS_ALONE, Arm, Pair, Plan, Scene, play
 from bench.arrivals import Phase, Sizes, draw
 from bench.experience import Promise, ended, gaps_s, share, tokens
 from bench.generator import percentile
@@ -15,7 +15,7 @@ from bench.rows import Run
 from bench.stage import Stage
 from bench.traffic import End
 
-PHASES = (Phase(6, 9), Phase(16, 24), Phase(10, 9))
+PHASES = (Phase(8, 9), Phase(20, 24), Phase(12, 9))
 """Some two thirds of what the engine can do, then 1.6 times as much, then two thirds again."""
 SECONDS = sum(phase.seconds for phase in PHASES)
 CROWDED = (PHASES[0].seconds, PHASES[0].seconds + PHASES[1].seconds)
@@ -36,9 +36,12 @@ SCENE = Scene(
 
 def backpressure(stage: Stage, run: Run) -> list[Finding]:
     """Goodput, tokens, preemptions, gaps between tokens and refusals, in all arms under the same arrivals."""
-    none = play(stage, "no backpressure", SCENE, QUOTAS_ALONE)
-    followed = play(stage, "without kv_budget", SCENE, {"kv_budget": "off"})
-    shipped = play(stage, "shipped rules", SCENE, {})
+    none, followed, shipped = play(
+        stage,
+        Plan("no backpressure", SCENE, QUOTAS_ALONE),
+        Plan("without kv_budget", SCENE, {"kv_budget": "off"}),
+        Plan("shipped rules", SCENE, {}),
+    )
     if run.plots:
         _draw(run.plots, [none, followed, shipped])
     return [finding for arm in (shipped, followed) for finding in _findings(Pair("backpressure", arm, none))]

@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 from statistics import fmean
 
-from bench.arm import QUOTAS_ALONE, Arm, Pair, Scene, play
+from bench.arm import QUOTAS_ALONE, Arm, Pair, Plan, Scene, play
 from bench.arrivals import Phase, Sizes, draw
 from bench.experience import Batch, due, possible_tokens, recovery_s, share, tokens, ttfts
 from bench.generator import percentile
@@ -17,8 +17,11 @@ from bench.stage import Stage
 
 SECONDS = 36.0
 SLOW_FROM_S, SLOW_TO_S = 10.0, 20.0
-SEQUENCES, SLOW_SEQUENCES = 16, 4
-"""Sequences in the engine's batch, and while it is slow: a quarter of its tokens a second."""
+SEQUENCES = 16
+"""In the engine's batch."""
+SLOW = {"half": 8, "quarter": 4}
+"""Sequences that are left of it while the engine is slow. Half of the base is the least that the rule leaves of the quota: an
+engine that keeps half of its batch can do that much, one that keeps a quarter cannot."""
 ITL_MS = 20.0
 OFFERED, BASE = 26.0, 16.0
 """Requests a second that come, and that the quota lets in: 16 of 30 tokens are some 60 % of what the engine can do, the usual
@@ -26,33 +29,48 @@ reserve of a limit that cannot follow the load; 26 are a little more than it can
 TARGET_S = 0.25
 """Of class payment in rego/rules/latency."""
 WINDOW_S = 2.0
-SCENE = Scene(
-    engine=("--blocks", "4096", "--max-num-seqs", str(SEQUENCES), "--itl-ms", str(ITL_MS), "--ttft-ms", "40"),
-    quota={"qps": BASE, "tpm": 1_000_000_000, "concurrency": 1_000_000, "sla_class": "payment"},
-    arrivals=draw([Phase(SECONDS, OFFERED)], [Sizes((50, 150), (30, 50))], seed=4),
-    seconds=SECONDS,
-    patience_s=15.0,
-    model={"id": "llama-3-8b", "cost": 1},
-    entry={"max_num_seqs": SEQUENCES},
-    changes=((SLOW_FROM_S, SLOW_SEQUENCES), (SLOW_TO_S, SEQUENCES)),
-)
 CLAIMED = "claimed: {0} static, {1} dynamic"
 
 
+def _scene(slow_sequences: int) -> Scene:
+    return Scene(
+        engine=("--blocks", "4096", "--max-num-seqs", str(SEQUENCES), "--itl-ms", str(ITL_MS), "--ttft-ms", "40"),
+        quota={"qps": BASE, "tpm": 1_000_000_000, "concurrency": 1_000_000, "sla_class": "payment"},
+        arrivals=draw([Phase(SECONDS, OFFERED)], [Sizes((50, 150), (30, 50))], seed=4),
+        seconds=SECONDS,
+        patience_s=15.0,
+        model={"id": "llama-3-8b", "cost": 1},
+        entry={"max_num_seqs": SEQUENCES},
+        changes=((SLOW_FROM_S, slow_sequences), (SLOW_TO_S, SEQUENCES)),
+    )
+
+
 def dynamic_quota(stage: Stage, run: Run) -> list[Finding]:
-    """Response, recovery and use of the engine, in both arms under the same arrivals."""
-    static = play(stage, "static quota", SCENE, QUOTAS_ALONE)
-    dynamic = play(stage, "dynamic quota", SCENE, {**QUOTAS_ALONE, "latency": "on"})
-    if run.plots:
-        _draw(run.plots, [static, dynamic])
-    pair = Pair("dynamic_quota", dynamic, static)
+    """Response, recovery and use of the engine, in both arms under the same arrivals; twice, by how slow the engine gets."""
+    findings: list[Finding] = []
+    for left, slow_sequences in SLOW.items():
+        scene = _scene(slow_sequences)
+        arms = play(stage, Plan("static quota", scene, QUOTAS_ALONE), Plan("dynamic quota", scene, {**QUOTAS_ALONE, "latency": "on"}))
+        if run.plots:
+            _draw(run.plots / f"dynamic-quota-{left}.png", arms)
+        findings += _findings(Pair("dynamic_quota", arms[1], arms[0]), left, slow_sequences)
+    return findings
+
+
+def _findings(pair: Pair, left: str, slow_sequences: int) -> list[Finding]:
+    report = pair.arm.report
+    possible = possible_tokens(
+        [Batch(0, SEQUENCES), Batch(SLOW_FROM_S, slow_sequences), Batch(SLOW_TO_S, SEQUENCES)], ITL_MS / 1000, SECONDS
+    )
     return [
-        *_responses(pair, "while slow", SLOW_FROM_S, SLOW_TO_S),
-        *_responses(pair, "after", SLOW_TO_S, SECONDS),
-        *_responses(pair, "before", 0, SLOW_FROM_S),
-        pair.finding(f"recovery to p95 ≤ {TARGET_S * 1000:.0f} ms", "s", _recovery_s, _recovery_note(pair)),
-        pair.finding("utilisation", "%", _used, CLAIMED.format("32 %", "76 %")),
-        pair.finding("let in", "%", _let_in, f"of {len(dynamic.report.calls)}; {dynamic.report.note}"),
+        *_responses(pair, f"before a {left} is left", 0, SLOW_FROM_S),
+        *_responses(pair, f"while a {left} is left", SLOW_FROM_S, SLOW_TO_S),
+        *_responses(pair, f"after a {left} was left", SLOW_TO_S, SECONDS),
+        pair.finding(f"recovery to p95 ≤ {TARGET_S * 1000:.0f} ms from a {left}", "s", _recovery_s, _recovery_note(pair)),
+        pair.finding(
+            f"utilisation, a {left}", "%", lambda arm: share(tokens(arm.report.calls, SECONDS), possible), CLAIMED.format("32 %", "76 %")
+        ),
+        pair.finding(f"let in, a {left}", "%", _let_in, f"of {len(report.calls)}; {report.note}"),
     ]
 
 
@@ -80,16 +98,11 @@ def _recovery_note(pair: Pair) -> str:
     return "; ".join([CLAIMED.format("47 min", "90 s"), *missed])
 
 
-def _used(arm: Arm) -> float:
-    batches = [Batch(0, SEQUENCES), *(Batch(at_s, size) for at_s, size in SCENE.changes)]
-    return share(tokens(arm.report.calls, SECONDS), possible_tokens(batches, ITL_MS / 1000, SECONDS))
-
-
 def _let_in(arm: Arm) -> float:
     return share(sum(call.admitted for call in arm.report.calls), len(arm.report.calls))
 
 
-def _draw(folder: Path, arms: list[Arm]) -> None:
+def _draw(path: Path, arms: list[Arm]) -> None:
     panels = [
         Panel(
             "time to the first token, p95 of each second's arrivals (s); dashed: target", ttft_by_second(SECONDS), arms, TARGET_S, log=True
@@ -97,7 +110,7 @@ def _draw(folder: Path, arms: list[Arm]) -> None:
         Panel("let in (requests/s); dashed: base of the quota", per_second(_admissions, SECONDS), arms, BASE),
         Panel("tokens to clients (1/s)", per_second(_moments, SECONDS), arms),
     ]
-    draw_plot(folder / "dynamic-quota.png", panels, seconds=SECONDS, shaded=(SLOW_FROM_S, SLOW_TO_S))
+    draw_plot(path, panels, seconds=SECONDS, shaded=(SLOW_FROM_S, SLOW_TO_S))
 
 
 def _admissions(arm: Arm) -> list[float]:

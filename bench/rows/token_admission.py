@@ -5,17 +5,17 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from bench.arm import QUOTAS_ALONE, Arm, Pair, Scene, play
+from bench.arm import QUOTAS_ALONE, Arm, Pair, Plan, Scene, play
 from bench.arrivals import Phase, Sizes, draw
 from bench.experience import ended, overflowing, share, tokens
 from bench.generator import percentile
-from bench.plots import Panel, per_second
+from bench.plots import Line, Panel, per_second
 from bench.plots import draw as draw_plot
 from bench.report import Finding
 from bench.rows import Run
 from bench.stage import Stage
 
-SECONDS = 20.0
+SECONDS = 30.0
 ROOM_TOKENS = 4096
 """What fits beside the weights on the one card, and into the cache of the other."""
 BLOCK = 16
@@ -67,9 +67,10 @@ PREALLOCATED = _scene("--blocks", str(ROOM_TOKENS // BLOCK), model=MODEL, entry=
 
 def token_admission(stage: Stage, run: Run) -> list[Finding]:
     """Crashes, preemptions and what of the overflows was intercepted, in both arms under the same arrivals."""
-    budgeted = {**QUOTAS_ALONE, "kv_budget": "on"}
-    card = [play(stage, "QPS limit", CARD, QUOTAS_ALONE), play(stage, "QPS limit and KV budget", CARD, budgeted)]
-    cache = [play(stage, "QPS limit", PREALLOCATED, QUOTAS_ALONE), play(stage, "QPS limit and KV budget", PREALLOCATED, budgeted)]
+    card, cache = (
+        play(stage, Plan("QPS limit", scene, QUOTAS_ALONE), Plan("QPS limit and KV budget", scene, {**QUOTAS_ALONE, "kv_budget": "on"}))
+        for scene in (CARD, PREALLOCATED)
+    )
     if run.plots:
         _draw(run.plots, card, cache)
     on_card, in_cache = (Pair("token_admission", arms[1], arms[0]) for arms in (card, cache))
@@ -139,12 +140,16 @@ def _decision_p99_ms(arm: Arm) -> float:
 
 def _draw(folder: Path, card: list[Arm], cache: list[Arm]) -> None:
     panels = [
-        Panel("memory that grows: in use on the card (MiB); dashed: all of it", lambda arm: arm.series(MEMORY), card, WEIGHTS_MIB + KV_MIB),
+        Panel("memory that grows: in use beside the weights (MiB; 0: down); dashed: all of it", _cache_mib, card, KV_MIB),
         Panel("memory that grows: tokens to clients (1/s)", per_second(_moments, SECONDS), card),
         Panel("preallocated cache: in use (share)", lambda arm: arm.series(CACHE), cache, 1.0),
         Panel("preallocated cache: preemptions so far", lambda arm: arm.series(PREEMPTIONS), cache),
     ]
     draw_plot(folder / "token-admission.png", panels, seconds=SECONDS)
+
+
+def _cache_mib(arm: Arm) -> Line:
+    return [(at, max(0.0, used - WEIGHTS_MIB)) for at, used in arm.series(MEMORY)]
 
 
 def _moments(arm: Arm) -> list[float]:
