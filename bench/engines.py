@@ -6,7 +6,9 @@ import sys
 from bench.page import Page, engine_page
 
 STEP_S = 0.02
-"""An engine steps so often; a page is made once a step, because here it is the reader that is measured."""
+"""An engine steps so often."""
+APART = 97
+"""Steps between two engines."""
 
 
 class Engines(asyncio.Protocol):
@@ -23,24 +25,25 @@ class Engines(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._received += data
         while b"\r\n\r\n" in self._received:
-            self._received = self._received.partition(b"\r\n\r\n")[2]
-            self._transport.write(self._pages.answer)
+            head, _, self._received = self._received.partition(b"\r\n\r\n")
+            self._transport.write(self._pages.answer(int(head.split(b"/", 2)[1])))
 
 
 class Pages:
-    """The answer of the moment."""
+    """What each engine answers at the moment."""
 
     def __init__(self, page: Page) -> None:
         self._page = page
         self._step = 0
-        self.answer = b""
-        self.advance()
+
+    def answer(self, number: int) -> bytes:
+        """The engines are at different steps, so that no two tell the same."""
+        body = self._page.at(self._step + number * APART)
+        head = b"HTTP/1.1 200 OK\r\ncontent-type: text/plain; version=0.0.4; charset=utf-8\r\ncontent-length: %d\r\n\r\n"
+        return head % len(body) + body
 
     def advance(self) -> None:
         """One step of every engine."""
-        body = self._page.at(self._step)
-        head = b"HTTP/1.1 200 OK\r\ncontent-type: text/plain; version=0.0.4; charset=utf-8\r\ncontent-length: %d\r\n\r\n"
-        self.answer = head % len(body) + body
         self._step += 1
 
 
