@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-PPID, UTIME, CUTIME_END = 1, 11, 15
+PPID, UTIME, CUTIME, CUTIME_END = 1, 11, 13, 15
 """Places in /proc/PID/stat behind the name: parent; user, system, and both of children that ended."""
 
 
@@ -26,6 +26,11 @@ def cpu_s(root: int) -> float:
     for pid in tree(root):
         ticks += sum(map(int, _stat(pid)[UTIME:CUTIME_END]))
     return ticks / TICKS_PER_S
+
+
+def own_cpu_s(pid: int) -> float:
+    """CPU seconds spent by one process alone so far."""
+    return sum(map(int, _stat(pid)[UTIME:CUTIME])) / TICKS_PER_S
 
 
 def resident_mb(pid: int) -> float:

@@ -11,7 +11,7 @@ from app.telemetry.pages import Pages
 from app.telemetry.vllm import NAMES
 from bench.controlled import Controlled
 from bench.page import engine_page
-from bench.processes import cpu_s
+from bench.processes import cpu_s, own_cpu_s
 from bench.questions import MODELS, MODELS_FILE
 from bench.report import Finding
 from bench.rows import Run
@@ -59,14 +59,14 @@ def _polling(stage: Stage, run: Run) -> list[Finding]:
 
 
 def _following(stage: Stage, run: Run, engines: list[dict[str, Any]], url: str) -> Finding:
-    """What a server that nobody asks spends on them, its OPA and database included."""
+    """What a server that nobody asks spends on them."""
     with Sluice("follower", stage.new_folder() / "var", policy=SHIPPED, engines=engines, settings={"telemetry": {"url": url}}) as sluice:
         time.sleep(SETTLE_S)
-        start, cpu, before = time.perf_counter(), cpu_s(sluice.pid), _generation(sluice.port)
+        start, own, cpu, before = time.perf_counter(), own_cpu_s(sluice.pid), cpu_s(sluice.pid), _generation(sluice.port)
         time.sleep(run.steady_seconds)
         seconds, generations = time.perf_counter() - start, _generation(sluice.port) - before
-        cores = (cpu_s(sluice.pid) - cpu) / seconds
-    note = f"{generations / seconds:.0f} generations a second"
+        cores, all_cores = (own_cpu_s(sluice.pid) - own) / seconds, (cpu_s(sluice.pid) - cpu) / seconds
+    note = f"{generations / seconds:.0f} generations a second; {all_cores:.3g} cores with OPA and PostgreSQL"
     return Finding("telemetry", f"serve following {ENGINES} engines", cores, "cores", budget=FOLLOWING_CORES, note=note)
 
 

@@ -4,14 +4,14 @@ import os
 import subprocess
 import sys
 
-from bench.processes import cpu_s, resident_mb, tree
+from bench.processes import cpu_s, own_cpu_s, resident_mb, tree
 
 BURN = "sum(range(8_000_000)); print('done', flush=True); input()"
 
 
 def test_children_count_as_the_parents_own() -> None:
-    """What a child spent is part of the tree's CPU time while it runs and after it has ended."""
-    before = cpu_s(os.getpid())
+    """What a child spent is part of the tree's CPU time while it runs and after it has ended, and never of its parent's alone."""
+    before, own = cpu_s(os.getpid()), own_cpu_s(os.getpid())
     with subprocess.Popen([sys.executable, "-c", BURN], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdout
         child.stdout.readline()
@@ -23,6 +23,7 @@ def test_children_count_as_the_parents_own() -> None:
     assert spent > 0
     assert while_it_runs - before >= spent
     assert cpu_s(os.getpid()) - before >= spent
+    assert own_cpu_s(os.getpid()) - own < spent
     assert child.pid not in tree(os.getpid())
 
 
