@@ -39,9 +39,9 @@ def due(calls: Iterable[Call], from_s: float, to_s: float) -> list[Call]:
     return [call for call in calls if from_s <= call.arrival.due_s < to_s]
 
 
-def ttfts(calls: Iterable[Call]) -> list[float]:
-    """Times to the first token of the calls that were let in; infinite where it never came."""
-    return [math.inf if call.ttft_s is None else call.ttft_s for call in calls if call.admitted]
+def ttfts(calls: Iterable[Call], never_s: float = math.inf) -> list[float]:
+    """Times to the first token of the calls that were let in; `never_s` where it never came."""
+    return [never_s if call.ttft_s is None else call.ttft_s for call in calls if call.admitted]
 
 
 def recovery_s(calls: Sequence[Call], *, since_s: float, until_s: float, target_s: float, window_s: float) -> float:

@@ -22,6 +22,8 @@ TOKEN, LOST = b'"text"', b'"error"'
 """What an event of a stream holds: a token, or the end of it because the engine lost the request."""
 DECIDE = aiohttp.ClientTimeout(total=0.5)
 SILENT = aiohttp.ClientTimeout(total=None, sock_read=60)
+KEPT_S = 2.0
+"""Servers close idle connections after 5 s; one that is closed while a request is on its way loses it."""
 DIGITS = 4
 """Moments are kept to a tenth of a millisecond."""
 
@@ -109,7 +111,7 @@ def _reason(decision: dict[str, Any]) -> str:
 
 async def serve(traffic: Traffic) -> Report:
     cpu_s, began = time.process_time(), time.perf_counter()
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEPT_S)) as session:
         calls = await Gateway(traffic, session).run()
     return Report(tuple(calls), time.process_time() - cpu_s, time.perf_counter() - began)
 

@@ -29,6 +29,8 @@ reserve of a limit that cannot follow the load; 26 are a little more than it can
 TARGET_S = 0.25
 """Of class payment in rego/rules/latency."""
 WINDOW_S = 2.0
+PATIENCE_S = 15.0
+"""Then a client leaves; for one that never got a token this counts as the time to it."""
 CLAIMED = "claimed: {0} static, {1} dynamic"
 
 
@@ -38,7 +40,7 @@ def _scene(slow_sequences: int) -> Scene:
         quota={"qps": BASE, "tpm": 1_000_000_000, "concurrency": 1_000_000, "sla_class": "payment"},
         arrivals=draw([Phase(SECONDS, OFFERED)], [Sizes((50, 150), (30, 50))], seed=4),
         seconds=SECONDS,
-        patience_s=15.0,
+        patience_s=PATIENCE_S,
         model={"id": "llama-3-8b", "cost": 1},
         entry={"max_num_seqs": SEQUENCES},
         changes=((SLOW_FROM_S, slow_sequences), (SLOW_TO_S, SEQUENCES)),
@@ -59,6 +61,7 @@ def dynamic_quota(stage: Stage, run: Run) -> list[Finding]:
 
 def _findings(pair: Pair, left: str, slow_sequences: int) -> list[Finding]:
     report = pair.arm.report
+    unserved = ", ".join(str(sum(call.admitted and not call.tokens_s for call in arm.report.calls)) for arm in (pair.against, pair.arm))
     possible = possible_tokens(
         [Batch(0, SEQUENCES), Batch(SLOW_FROM_S, slow_sequences), Batch(SLOW_TO_S, SEQUENCES)], ITL_MS / 1000, SECONDS
     )
@@ -70,13 +73,13 @@ def _findings(pair: Pair, left: str, slow_sequences: int) -> list[Finding]:
         pair.finding(
             f"utilisation, a {left}", "%", lambda arm: share(tokens(arm.report.calls, SECONDS), possible), CLAIMED.format("32 %", "76 %")
         ),
-        pair.finding(f"let in, a {left}", "%", _let_in, f"of {len(report.calls)}; {report.note}"),
+        pair.finding(f"let in, a {left}", "%", _let_in, f"of {len(report.calls)}; of these never served: {unserved}; {report.note}"),
     ]
 
 
 def _responses(pair: Pair, when: str, from_s: float, to_s: float) -> list[Finding]:
     def times(arm: Arm) -> list[float]:
-        return [time_s * 1000 for time_s in ttfts(due(arm.report.calls, from_s, to_s))]
+        return [time_s * 1000 for time_s in ttfts(due(arm.report.calls, from_s, to_s), PATIENCE_S)]
 
     return [
         pair.finding(f"TTFT mean, {when}", "ms", lambda arm: fmean(times(arm)), CLAIMED.format("2 s", "300 ms")),

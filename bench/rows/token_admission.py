@@ -19,8 +19,8 @@ SECONDS = 30.0
 ROOM_TOKENS = 4096
 """What fits beside the weights on the one card, and into the cache of the other."""
 BLOCK = 16
-WEIGHTS_MIB, DRIVER_MIB, KV_MIB = 15_360, 512, ROOM_TOKENS * 128 // 1024
-"""128 KiB a token, as the shape in the model's spec says."""
+WEIGHTS_MIB, DRIVER_MIB, KV_MIB = 1024, 512, ROOM_TOKENS * 128 // 1024
+"""128 KiB a token, as the shape in the model's spec says; the card and the weights are scaled down with the cache."""
 OFFERED, LIMIT = 18.0, 14.0
 """Requests a second that come, and that the quota lets in: at 14 of the mean size some 85 % of the room is in use, so that an
 operator who knows only requests a second would take it for safe."""
@@ -57,7 +57,7 @@ def _scene(*engine: str, model: Mapping[str, Any], entry: Mapping[str, Any], has
 CARD = _scene(
     # As TGI's, its page tells neither blocks nor a share of the cache: the room follows from the card's memory and the model's shape.
     *("--kind", "tgi", "--blocks", str(16 * ROOM_TOKENS // BLOCK), "--no-preallocates", "--restart-ms", str(RESTART_MS)),
-    *("--gpu-memory-mib", str(WEIGHTS_MIB + DRIVER_MIB + KV_MIB), "--gpu-uuid", UUID),
+    *("--gpu-memory-mib", str(WEIGHTS_MIB + DRIVER_MIB + KV_MIB), "--weights-mib", str(WEIGHTS_MIB), "--gpu-uuid", UUID),
     model={**MODEL, "preallocates": False, "signals": ["waiting"], "kv_tokens": ROOM_TOKENS},
     entry={"kind": "tgi", "gpus": [UUID], "max_num_seqs": 64},
     has_card=True,

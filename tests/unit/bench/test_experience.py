@@ -31,10 +31,11 @@ def call(due_s: float, *tokens_s: float, end: End = "completed", most_tokens: in
 
 
 def test_response_counts_from_the_intended_moment() -> None:
-    """The time to the first token begins when the request was due; where none came it is infinite, and refused calls have none."""
+    """The time to the first token begins when the request was due; where none came it is infinite or what stands for it; refused calls have none."""
     calls = [call(1.0, 1.5, 1.6), call(2.0, end="aborted"), call(3.0, end="refused")]
 
     assert ttfts(calls) == [0.5, math.inf]
+    assert ttfts(calls, never_s=15.0) == [0.5, 15.0]
 
 
 def test_window_holds_its_beginning_and_not_its_end() -> None:
