@@ -7,14 +7,18 @@
  "loads": {"ok": 1, "refused": 0, "problem": null}}
 """
 
+from typing import NewType
+
 import orjson
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from app.errors import DependencyDown
 from app.fields import explain
 from app.telemetry.snapshot import Snapshot
 
-_SNAPSHOT = TypeAdapter(Snapshot)
+# A type of its own, because a dataclass itself takes no config. A NaN would be an age that never becomes stale.
+_Document = NewType("_Document", Snapshot)
+_DOCUMENT = TypeAdapter(_Document, config=ConfigDict(strict=True, allow_inf_nan=False))
 
 
 def encode(snapshot: Snapshot) -> bytes:
@@ -25,6 +29,6 @@ def encode(snapshot: Snapshot) -> bytes:
 def decode(body: bytes) -> Snapshot:
     """The snapshot in a document. Raises DependencyDown where it is not one."""
     try:
-        return _SNAPSHOT.validate_json(body)
+        return _DOCUMENT.validate_json(body)
     except ValidationError as error:
         raise DependencyDown(f"the telemetry process answered no snapshot: {explain(error)[:200]}") from None

@@ -77,8 +77,22 @@ def test_unknown_is_null():
     }
 
 
-@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"{}", b'{"generation":"x"}', b'{"generation":1,"nodes":[{}]}'])
+NO_SNAPSHOTS = [
+    b"",
+    b"<html>",
+    b"[]",
+    b"{}",
+    b'{"generation":"x"}',
+    b'{"generation":1,"nodes":[{}]}',
+    b'{"generation":1,"nodes":[{"name":"a","age_ms":"5"}]}',
+    b'{"generation":1,"nodes":[{"name":"a","age_ms":NaN}]}',
+    b'{"generation":1,"nodes":[{"name":"a","age_ms":1e999}]}',
+    b'{"generation":1,"nodes":[{"name":"a","readings":{"m":{"kv_ratio":NaN}}}]}',
+]
+
+
+@pytest.mark.parametrize("body", NO_SNAPSHOTS)
 def test_what_is_no_snapshot_is_refused(body):
-    """Anything else counts as an answer that did not come."""
+    """Anything else counts as an answer that did not come: texts for numbers, too, and numbers that nothing is above or below."""
     with pytest.raises(DependencyDown, match="answered no snapshot"):
         decode(body)
