@@ -1,6 +1,6 @@
 """Where a request runs: on the node that needs a probe, else on the one that the gateway chose, else on the emptiest."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from app.decision.request import DecideRequest
@@ -38,9 +38,20 @@ def node_for(request: DecideRequest, model: ModelView, held: Callable[[str, str]
         return model.nodes[model.nodes.index(request.node)]
     if len(model.choices) < 2:
         return next(iter(model.nodes), None)
+    return _least_full(model.choices, request.model, held)
 
-    def load(choice: Choice) -> tuple[float, float, str]:
-        now = held(choice.node, request.model)
-        return choice.load(now.requests, now.tokens)
 
-    return min(model.choices, key=load).node
+def _least_full(choices: Iterable[Choice], model: str, held: Callable[[str, str], Held]) -> str | None:
+    """The node of the least load by now; `choices` are in the order of their pages.
+
+    What came since only adds to what a page says: whoever's page alone says more than the least, and all after it, need no look.
+    """
+    node, least = None, None
+    for choice in choices:
+        if least is not None and choice.load(0, 0) > least:
+            break
+        now = held(choice.node, model)
+        load = choice.load(now.requests, now.tokens)
+        if least is None or load < least:
+            node, least = choice.node, load
+    return node

@@ -2,6 +2,9 @@
 
 from collections import Counter
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from app.catalog.models import ModelSpec
 from app.decision.request import DecideRequest
 from app.decision.route import node_for
@@ -72,3 +75,36 @@ def test_the_gateways_own_choice_stays() -> None:
 def test_nobody_is_live() -> None:
     """Without a live node there is no name."""
     assert node_for(REQUEST, view(), lambda *_: Held()) is None
+
+
+KV = st.none() | st.sampled_from([0.0, 0.1, 0.5])
+PAGES = st.lists(
+    st.tuples(KV, st.integers(0, 3), st.none() | st.sampled_from([1_000, 10_000]), st.integers(0, 20), st.integers(0, 3)), max_size=8
+)
+
+
+@given(PAGES)
+def test_the_node_is_the_least_full_of_all(pages: list[tuple[float | None, int, int | None, int, int]]) -> None:
+    """However pages and leases stand, nobody that was not looked at would have been better."""
+    nodes, held, before = [], {}, {}
+    for number, (kv, waiting, capacity, requests, at_page) in enumerate(pages):
+        name = f"n{number}"
+        nodes.append(node(name, kv, waiting, **({} if capacity is None else {"capacity_tokens": capacity})))
+        held[name] = Held(requests, requests * 100)
+        before[name, "m"] = Standing(requests=at_page, tokens=at_page * 100)
+    model = view(*nodes, own=Own(before))
+    best = min(model.choices, key=lambda choice: choice.load(held[choice.node].requests, held[choice.node].tokens), default=None)
+
+    assert node_for(REQUEST, model, lambda name, _: held[name]) == (best.node if best else None)
+
+
+def test_of_many_nodes_a_few_are_looked_at() -> None:
+    """A hundred nodes of different pages cost a decision no more than the one that is empty."""
+    model, looked = view(*(node(f"n{number:02}", number / 100) for number in range(100))), []
+
+    def held(name: str, _: str) -> Held:
+        looked.append(name)
+        return Held()
+
+    assert node_for(REQUEST, model, held) == "n00"
+    assert looked == ["n00"]
