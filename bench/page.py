@@ -8,6 +8,8 @@ from pathlib import Path
 from app.observability.metrics import FAST_BUCKETS
 
 PAGE_BYTES = 50_000
+ITL_S = 0.02
+"""Time between two tokens: an engine that is busy and well."""
 _BUCKETS_S = (*FAST_BUCKETS, 2.5, 5.0, 7.5, 10.0, 15.0, 20.0, 40.0, 80.0, 160.0)
 _HISTOGRAMS = (
     "vllm:time_to_first_token_seconds",
@@ -61,6 +63,8 @@ def _value(series: bytes, step: int) -> bytes:
         return b"%.4f" % (0.3 + step * 7 % 4000 / 10_000)
     if series.startswith(b"vllm:num_requests"):
         return b"%d.0" % (step * 5 % 64)
+    if b"token_latency_seconds_sum" in series:
+        return b"%.3f" % (ITL_S * (1000 + step * 3))
     return b"%d.0" % (1000 + step * 3)
 
 

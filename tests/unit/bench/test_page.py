@@ -1,5 +1,7 @@
 """The page that engines of the benchmark serve."""
 
+import pytest
+
 from app.telemetry.history import History
 from app.telemetry.pages import Pages
 from app.telemetry.vllm import NAMES
@@ -27,4 +29,5 @@ def test_page_tells_every_signal() -> None:
 
     assert first.kv_ratio == 0.3007
     assert second.kv_ratio == 0.3014
-    assert None not in (second.waiting, second.running, second.free_tokens, second.iteration_ms)
+    assert None not in (second.waiting, second.running, second.free_tokens)
+    assert second.iteration_ms == pytest.approx(20)
