@@ -18,6 +18,10 @@ PROBE_EVERY_MS = 10_000.0
 """One probe in so long for each node and model: the longest that one that lives again is shut out."""
 PROBE_LASTS_MS = 60_000.0
 """A call in flight there keeps the next probe away no longer than this: its lease may be renewed for ever."""
+HANGS_UP_MS = 1_000.0
+"""A client that gives up sooner did not wait for an answer: an engine's first step and the page that shows it take as long."""
+FAILED = ("failed", "timeout")
+"""Outcomes that speak against a node by themselves."""
 
 Key = tuple[str, str]
 """Name of a node and id of a model on it."""
@@ -59,17 +63,20 @@ class Liveness:
         state.judged_ms, state.in_flight = now_ms, evidence.in_flight
         return state.why
 
-    def failed(self, key: Key, now_ms: float) -> None:
-        """A call there failed or timed out, as its gateway reports. A call that a client gave up, and a lease nobody settled, say nothing."""
-        if state := self._states.get(key):
+    def ended(self, key: Key, outcome: str, lasted_ms: float, still_ms: float | None, now_ms: float) -> None:
+        """A call there ended as its gateway reports: completed, failed, timeout or aborted. A lease nobody settled is no end.
+
+        `still_ms` is how long the page has stood still now. A client that gives up says nothing by itself; but a call during
+        whose whole life nothing on the page moved was served by nobody, and counts as failed.
+        """
+        if (state := self._states.get(key)) is None:
+            return
+        if outcome == "completed":
+            state.failures = 0
+        elif outcome in FAILED or (outcome == "aborted" and _unserved(lasted_ms, still_ms)):
             if not state.failures:
                 state.failing_since_ms = now_ms
             state.failures += 1
-
-    def succeeded(self, key: Key) -> None:
-        """A call there succeeded."""
-        if state := self._states.get(key):
-            state.failures = 0
 
     def due(self, key: Key, now_ms: float) -> bool:
         """Whether somebody may try the node now although it is not live."""
@@ -101,6 +108,10 @@ class Liveness:
     def keep(self, keys: Collection[Key]) -> None:
         """Forget all keys but these."""
         self._states = {key: state for key, state in self._states.items() if key in keys}
+
+
+def _unserved(lasted_ms: float, still_ms: float | None) -> bool:
+    return still_ms is not None and HANGS_UP_MS <= lasted_ms <= still_ms
 
 
 def _why(state: _State, evidence: Evidence, now_ms: float) -> str:

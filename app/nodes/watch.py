@@ -23,8 +23,6 @@ ADMISSION_DIGITS = 2
 UNANSWERED = NodeAnswer()
 """Before the rules have spoken: nothing is avoided, no batch is smaller, and no controller has an aim."""
 SILENT = Reading()
-FAILED = ("failed", "timeout")
-"""Outcomes that speak against a node; `completed` speaks for it."""
 
 
 class NodeWatch:
@@ -102,11 +100,8 @@ class NodeWatch:
         )
 
     def _learn(self, now_ms: float) -> None:
-        """How calls ended since the last snapshot. One that its client gave up says how long calls last, and nothing of the node."""
+        """How calls ended since the last snapshot."""
         for report in self._limiter.reports():
             key = (report.node, report.model)
             self._controllers.lasted(key, report.lasted_ms, now_ms)
-            if report.outcome in FAILED:
-                self._liveness.failed(key, now_ms)
-            elif report.outcome == "completed":
-                self._liveness.succeeded(key)
+            self._liveness.ended(key, report.outcome, report.lasted_ms, None, now_ms)

@@ -1,5 +1,6 @@
 """Frozen and failing nodes, and the one probe that may look whether they live again."""
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -8,6 +9,11 @@ from app.estimators.liveness import Evidence, Liveness
 
 KEY = ("vllm-0", "llama-3-8b")
 HOURS_MS = 10 * 3_600_000.0
+
+
+def end(liveness: Liveness, now_ms: float, outcome: str = "failed") -> None:
+    """A call that lasted 100 ms ends."""
+    liveness.ended(KEY, outcome, 100.0, None, now_ms)
 
 
 def frozen(now_ms: float = 60_000.0) -> Liveness:
@@ -22,7 +28,7 @@ def failing(now_ms: float) -> Liveness:
     liveness = Liveness()
     liveness.judge(KEY, Evidence(HOURS_MS, busy=False, in_flight=0), now_ms - 4000)
     for before_ms in (3000, 2500, 2000, 1500, 1000):
-        liveness.failed(KEY, now_ms - before_ms)
+        end(liveness, now_ms - before_ms)
     assert liveness.judge(KEY, Evidence(HOURS_MS, busy=False, in_flight=0), now_ms) == "failing"
     return liveness
 
@@ -121,7 +127,7 @@ def test_failures_wait_for_a_page_read_since():
     liveness = Liveness()
     liveness.judge(KEY, Evidence(0.0, busy=False, in_flight=0), 0.0)
     for _ in range(5):
-        liveness.failed(KEY, 10_000.0)
+        end(liveness, 10_000.0)
 
     assert liveness.judge(KEY, Evidence(10_999.0, busy=False, in_flight=0), 10_999.0) == ""
     assert liveness.judge(KEY, Evidence(11_000.0, busy=False, in_flight=0), 11_000.0) == "failing"
@@ -132,12 +138,45 @@ def test_a_success_ends_the_failures():
     liveness = Liveness()
     liveness.judge(KEY, Evidence(HOURS_MS, busy=False, in_flight=0), 0.0)
     for at_ms in range(9):
-        liveness.succeeded(KEY) if at_ms == 4 else liveness.failed(KEY, at_ms)
+        end(liveness, at_ms, "completed" if at_ms == 4 else "failed")
     assert liveness.judge(KEY, Evidence(HOURS_MS, busy=False, in_flight=0), 5000.0) == ""
 
     liveness = failing(100_000.0)
-    liveness.succeeded(KEY)
+    end(liveness, 100_000.0, "completed")
     assert liveness.judge(KEY, Evidence(HOURS_MS, busy=False, in_flight=0), 100_001.0) == ""
+
+
+@pytest.mark.parametrize(
+    ("lasted_ms", "still_ms", "why"),
+    [
+        (3000.0, 60_000.0, "failing"),
+        (3000.0, 3000.0, "failing"),
+        (3000.0, 2999.0, ""),  # something moved while the call was there
+        (1000.0, 60_000.0, "failing"),
+        (999.0, 60_000.0, ""),  # a client that hangs up at once
+        (3000.0, None, ""),
+    ],
+)
+def test_calls_given_up_count_where_nothing_moved_while_they_were_there(lasted_ms: float, still_ms: float | None, why: str):
+    """Five clients in a row that gave up after a second or later, under a page that stood still all the while, speak against the node."""
+    liveness = Liveness()
+    liveness.judge(KEY, Evidence(HOURS_MS, busy=False, in_flight=0), 0.0)
+    for at_ms in range(5):
+        liveness.ended(KEY, "aborted", lasted_ms, still_ms, HOURS_MS + at_ms)
+
+    assert liveness.judge(KEY, Evidence(HOURS_MS, busy=False, in_flight=0), HOURS_MS + 2000) == why
+
+
+def test_a_call_given_up_neither_ends_nor_adds_to_failures():
+    """Four failures, a client that hangs up at once and a fifth failure are five in a row."""
+    liveness = Liveness()
+    liveness.judge(KEY, Evidence(HOURS_MS, busy=False, in_flight=0), 0.0)
+    for at_ms, outcome in enumerate(("failed", "timeout", "failed", "timeout", "aborted")):
+        end(liveness, at_ms, outcome)
+    assert liveness.judge(KEY, Evidence(HOURS_MS, busy=False, in_flight=0), 5000.0) == ""
+
+    end(liveness, 5001.0)
+    assert liveness.judge(KEY, Evidence(HOURS_MS, busy=False, in_flight=0), 7000.0) == "failing"
 
 
 def test_failures_before_a_movement_are_forgotten():
@@ -146,9 +185,9 @@ def test_failures_before_a_movement_are_forgotten():
     assert liveness.judge(KEY, Evidence(10.0, busy=False, in_flight=0), 101_000.0) == ""
 
     for at_ms in (102_000, 102_100, 102_200, 102_300):
-        liveness.failed(KEY, at_ms)
+        end(liveness, at_ms)
     assert liveness.judge(KEY, Evidence(4010.0, busy=False, in_flight=0), 105_000.0) == ""
-    liveness.failed(KEY, 105_000)
+    end(liveness, 105_000)
     assert liveness.judge(KEY, Evidence(4110.0, busy=False, in_flight=0), 105_100.0) == "failing"
 
 
@@ -175,7 +214,7 @@ def test_the_node_that_is_due_for_a_model():
 def test_forgets_what_does_not_exist_any_more():
     """Keys that the configuration dropped are forgotten, and reports of unknown ones are not kept."""
     liveness = frozen()
-    liveness.failed(("elsewhere", "llama-3-8b"), 0.0)
+    liveness.ended(("elsewhere", "llama-3-8b"), "failed", 100.0, None, 0.0)
     liveness.keep({("vllm-1", "llama-3-8b")})
 
     assert not liveness.due(KEY, 60_000.0)
@@ -235,10 +274,10 @@ class Node(RuleBasedStateMachine):
         self.leases.pop()
         if failed:
             self.run.append(self.now_ms)
-            self.liveness.failed(KEY, self.now_ms)
+            end(self.liveness, self.now_ms)
         else:
             self.run.clear()
-            self.liveness.succeeded(KEY)
+            end(self.liveness, self.now_ms, "completed")
         self.judge()
 
     @rule(failures=st.integers(1, 8))
@@ -247,7 +286,7 @@ class Node(RuleBasedStateMachine):
         if not self.why:
             self.run += [self.now_ms] * failures
             for _ in range(failures):
-                self.liveness.failed(KEY, self.now_ms)
+                end(self.liveness, self.now_ms)
             self.judge()
 
     @rule(callers=st.integers(1, 5), refused=st.booleans())
