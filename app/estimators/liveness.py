@@ -17,7 +17,7 @@ SEEN_MS = 1_000.0
 PROBE_EVERY_MS = 10_000.0
 """One probe in so long for each node and model: the longest that one that lives again is shut out."""
 PROBE_LASTS_MS = 60_000.0
-"""A call in flight there keeps the next probe away no longer than this: its lease may be renewed for ever."""
+"""A call in flight there is awaited no longer than this, be it a first one or the probe: its lease may be renewed for ever."""
 HANGS_UP_MS = 1_000.0
 """A client that gives up sooner did not wait for an answer: an engine's first step and the page that shows it take as long."""
 FAILED = ("failed", "timeout")
@@ -126,4 +126,5 @@ def _why(state: _State, evidence: Evidence, now_ms: float) -> str:
         return "failing"
     # The probe itself is in flight there; so who was frozen stays so while the page has not moved since.
     stays = state.why == "frozen" and still_ms >= now_ms - state.judged_ms
-    return "frozen" if evidence.busy and still_ms >= FROZEN_AFTER_MS and (evidence.in_flight == 0 or stays) else ""
+    awaited = evidence.in_flight > 0 and still_ms < PROBE_LASTS_MS and not stays
+    return "frozen" if evidence.busy and still_ms >= FROZEN_AFTER_MS and not awaited else ""

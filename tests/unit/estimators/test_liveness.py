@@ -48,8 +48,23 @@ def test_an_idle_page_may_stand_still_for_hours():
 
 
 def test_work_of_our_own_is_awaited():
-    """A busy page that stands still while our own requests are there is not frozen: they will tell."""
-    assert Liveness().judge(KEY, Evidence(60_000.0, busy=True, in_flight=1), 60_000.0) == ""
+    """A busy page that stands still for less than a minute while our own requests are there is not frozen: they will tell."""
+    assert Liveness().judge(KEY, Evidence(59_999.0, busy=True, in_flight=1), 60_000.0) == ""
+
+
+def test_work_of_our_own_is_not_awaited_for_ever():
+    """One lease that is renewed for ever on a stuck engine: after a minute it is frozen and probed, and once a minute from then on."""
+    liveness = Liveness()
+    frozen_ms, probed_ms = [], []
+
+    for still_ms in range(0, 200_000, 100):
+        if liveness.judge(KEY, Evidence(float(still_ms), busy=True, in_flight=1), float(still_ms)) == "frozen":
+            frozen_ms.append(still_ms)
+        if liveness.take(KEY, float(still_ms)):
+            probed_ms.append(still_ms)
+
+    assert frozen_ms == list(range(60_000, 200_000, 100))
+    assert probed_ms == [60_000, 120_000, 180_000]
 
 
 def test_unknown_stillness_says_nothing():
@@ -240,7 +255,8 @@ class Node(RuleBasedStateMachine):
         self.why = self.liveness.judge(KEY, Evidence(self.now_ms - self.moved_ms, self.busy, len(self.leases)), self.now_ms)
         self.run = [] if self.run and self.moved_ms >= self.run[0] else self.run
         failing = len(self.run) >= 5 and self.now_ms - self.run[0] >= 1000
-        frozen = self.busy and self.now_ms - self.moved_ms >= 5000 and (not self.leases or before == "frozen")
+        still_ms = self.now_ms - self.moved_ms
+        frozen = self.busy and still_ms >= 5000 and (not self.leases or before == "frozen" or still_ms >= 60_000)
         assert self.why == ("failing" if failing else "frozen" if frozen else "")
 
     @rule(steps=st.integers(1, 150))
