@@ -10,5 +10,7 @@ NAMES = Names(
     waiting=(Value("llamacpp:requests_deferred"),),
     running=(Value("llamacpp:requests_processing"),),
     iteration=(Mean(Value("llamacpp:tokens_predicted_seconds_total"), Value("llamacpp:tokens_predicted_total"), SECONDS),),
+    # Newer versions count decodes, and those before them tell how full the cache is, which each token changes.
+    steps=True,
     progress=("llamacpp:prompt_tokens_total", "llamacpp:n_decode_total"),
 )

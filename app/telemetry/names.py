@@ -59,6 +59,9 @@ class Names:
     """Time to the first token."""
     progress: tuple[str, ...] = ()
     """Gauges and counters beside those above that move when the engine works, and stay while it does not."""
+    steps: bool = False
+    """Whether something of these moves with every step of a busy engine, on each page of this kind: then a page that stands still
+    with work on it is one of an engine that hangs. Where counters move only as calls end, a long call looks the same."""
     model_labels: tuple[str, ...] = ()
     """The label that holds the model. An engine without one tells a single model."""
     rank_labels: tuple[str, ...] = ()

@@ -5,6 +5,7 @@ the problem; no other engine waits for it. Whoever reads the snapshot drops what
 """
 
 import asyncio
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -39,6 +40,10 @@ NAMES: Mapping[str, Names] = {
 }
 """Whose page is read by which table, by EngineSettings.kind."""
 
+GOLDEN = (math.sqrt(5) - 1) / 2
+"""Share of a period between engines in order of their coming: however many there are, their scrapes are spread evenly over it.
+All at once would keep a core busy for half of each period, and the last of them waiting."""
+
 MISSING_HINT = "Where an engine of this kind does not tell a signal, leave it out of `signals` in the model spec."
 
 
@@ -63,6 +68,7 @@ def _node(engine: EngineSettings) -> Node:
         max_num_seqs=engine.max_num_seqs,
         control_url=engine.control_url,
         kind=engine.kind,
+        steps=NAMES[engine.kind].steps,
     )
 
 
@@ -79,6 +85,7 @@ class Poller:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._troubles: dict[str, Trouble] = {}
         self._specs: Mapping[str, ModelSpec] = {}
+        self._begun = 0
 
     async def stop(self) -> None:
         """End all scrapes."""
@@ -100,18 +107,25 @@ class Poller:
             if name not in self._tasks:
                 self.board.put(_node(engine), None)
                 self._troubles[name] = Trouble(self._clock)
-                self._tasks[name] = asyncio.create_task(self._poll(engine), name=f"poll {name}")
+                self._begun += 1
+                phase = self._begun * GOLDEN % 1
+                self._tasks[name] = asyncio.create_task(self._poll(engine, phase), name=f"poll {name}")
         self._engines = wanted
 
-    async def _poll(self, engine: EngineSettings) -> None:
-        """Scrape for ever, one scrape in flight, the next one `poll_ms` after the start of the last or when that is over."""
+    async def _poll(self, engine: EngineSettings, phase: float) -> None:
+        """Scrape for ever, one scrape in flight, the next one `poll_ms` after the start of the last or when that is over.
+
+        The first is made at once, and the second after `phase` (0..1) of that time.
+        """
         pages, history = Pages(NAMES[engine.kind]), History()
+        pause_ms = engine.poll_ms * phase
         while True:
             started_ms = self._clock.monotonic_ms()
             await self._scrape(engine, pages, history)
             took_ms = self._clock.monotonic_ms() - started_ms
             self._metrics.scrape_seconds.observe(took_ms / 1000)
-            await asyncio.sleep(max(0.0, engine.poll_ms - took_ms) / 1000)
+            await asyncio.sleep(max(0.0, pause_ms - took_ms) / 1000)
+            pause_ms = engine.poll_ms
 
     async def _scrape(self, engine: EngineSettings, pages: Pages, history: History) -> None:
         started_ms = self._clock.monotonic_ms()

@@ -29,6 +29,8 @@ NAMES = Names(
     ),
     iteration=_histograms("inter_token_latency_seconds", "time_per_output_token_seconds"),
     ttft=_histograms("time_to_first_token_seconds"),
+    # Tokens in use and the throughput are told anew every few dozen steps, which is several times within five seconds.
+    steps=True,
     progress=tuple(f"sglang{separator}{name}" for separator in SEPARATORS for name in MOVES_WITH_WORK),
     model_labels=("model_name", "name"),
     rank_labels=("dp_rank",),

@@ -47,6 +47,8 @@ class Node:
     """Where it takes another max_num_seqs; empty: nowhere."""
     kind: str = ""
     """Whose engine it is."""
+    steps: bool = False
+    """Whether its page moves with every step: only then does a busy page that stands still say that the engine hangs."""
     readings: Mapping[str, Reading] = field(default_factory=dict)
     age_ms: float | None = None
     """Age of the newest good page when the snapshot was taken; None: none yet."""

@@ -13,5 +13,7 @@ NAMES = Names(
         histogram("tgi_batch_inference_duration", SECONDS, {"method": "decode"}),
         histogram("tgi_request_mean_time_per_token_duration", SECONDS),
     ),
+    # Its own server counts steps, those with another backend count requests as they end.
+    steps=False,
     progress=("tgi_batch_inference_count", "tgi_batch_current_max_tokens", "tgi_request_count", "tgi_request_success"),
 )

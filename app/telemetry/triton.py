@@ -20,6 +20,8 @@ NAMES = Names(
         histogram("nv_inference_first_response_histogram_ms", MILLISECONDS),
         Mean(Value("nv_inference_request_duration_us"), Value("nv_inference_request_success"), MICROSECONDS),
     ),
+    # Requests are counted as they end; only the TensorRT-LLM backend tells a cache that fills meanwhile.
+    steps=False,
     progress=("nv_inference_count", "nv_inference_exec_count", "nv_inference_compute_infer_duration_us"),
     model_labels=("model",),
     rank_labels=("version",),

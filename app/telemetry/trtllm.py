@@ -21,6 +21,8 @@ NAMES = Names(
     capacity=(Product((Value("trtllm_kv_cache_max_blocks"), Value("trtllm_kv_cache_tokens_per_block"))),),
     iteration=tuple(histogram(f"{prefix}time_per_output_token_seconds", SECONDS) for prefix in PREFIXES),
     ttft=tuple(histogram(f"{prefix}time_to_first_token_seconds", SECONDS) for prefix in PREFIXES),
+    # The time of the last step is told by newer workers; the histograms of the others move as requests end.
+    steps=False,
     progress=("trtllm_iteration_latency_seconds", *(f"{prefix}request_success_total" for prefix in PREFIXES)),
     model_labels=("model_name", "model"),
     rank_labels=("dp_rank",),

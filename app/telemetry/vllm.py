@@ -16,6 +16,8 @@ NAMES = Names(
         histogram("vllm:time_per_output_token_seconds", SECONDS),
     ),
     ttft=(histogram("vllm:time_to_first_token_seconds", SECONDS),),
+    # Tokens are counted as they are generated.
+    steps=True,
     progress=("vllm:prompt_tokens_total", "vllm:generation_tokens_total"),
     model_labels=("model_name",),
     rank_labels=("engine", "dp_rank"),

@@ -1,6 +1,6 @@
 """A snapshot as JSON between the telemetry process and its readers. null means unknown; ages are durations in ms.
 
-{"generation": 7, "nodes": [{"name", "models": [...], "gpus": [...], "max_num_seqs", "control_url", "kind",
+{"generation": 7, "nodes": [{"name", "models": [...], "gpus": [...], "max_num_seqs", "control_url", "kind", "steps",
  "readings": {model: {"kv_ratio",
  "kv_floor", "waiting", "running", "capacity_tokens", "rank_tokens", "free_tokens", "iteration_ms", "ttft_ms", "still_ms"}}, "age_ms", "problem"}],
  "gpus": [{"id", "total_bytes", "used_bytes", "memory_ratio", "memory_floor", "source", "age_ms", "problem"}],

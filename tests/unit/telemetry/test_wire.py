@@ -58,6 +58,7 @@ def test_unknown_is_null():
         "max_num_seqs": 0,
         "control_url": "",
         "kind": "",
+        "steps": False,
         "readings": {
             "m": {
                 "kv_ratio": None,
