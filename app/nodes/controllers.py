@@ -1,6 +1,7 @@
 """The in-flight controllers (A3): one for each model on a node for which rules name set points."""
 
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 
 from app.estimators.controller import Controller, Levels, Load, Output
 from app.estimators.smoothing import Smoothed
@@ -34,10 +35,12 @@ class Controllers:
         if not set_points:
             self._controllers.pop(key, None)
             return None
-        lasts = self._lasts_ms.get(key)
-        return self._controllers.setdefault(key, Controller()).update(
+        lasts, controller = self._lasts_ms.get(key), self._controllers.get(key)
+        if controller is None:
+            controller = self._controllers[key] = Controller()
+        return controller.update(
             Levels(reading.kv_ratio, reading.waiting, reading.iteration_ms),
-            Levels(set_points.get("kv"), set_points.get("waiting"), set_points.get("iteration_ms")),
+            _aims(set_points.get("kv"), set_points.get("waiting"), set_points.get("iteration_ms")),
             Load(in_flight, _at_engine(reading), lasts.push(None, now_ms) if lasts else None),
             floor=LEAST,
             ceiling=BATCHES * max_num_seqs,
@@ -48,6 +51,12 @@ class Controllers:
         """Forget all but these."""
         self._controllers = {key: controller for key, controller in self._controllers.items() if key in keys}
         self._lasts_ms = {key: lasts for key, lasts in self._lasts_ms.items() if key in keys}
+
+
+@lru_cache(maxsize=256)
+def _aims(kv_ratio: float | None, waiting: float | None, iteration_ms: float | None) -> Levels:
+    """Nearly all nodes have the same, snapshot after snapshot."""
+    return Levels(kv_ratio, waiting, iteration_ms)
 
 
 def _at_engine(reading: Reading) -> int | None:
