@@ -10,6 +10,9 @@ import sys
 
 import aiohttp
 import pytest
+from starlette.applications import Starlette
+from starlette.responses import Response
+from starlette.routing import Route
 
 from app.catalog.models import ModelSpec
 from app.clock import SystemClock
@@ -146,6 +149,26 @@ async def test_an_engine_under_pressure_is_seen_in_a_quarter_of_a_second(tmp_pat
         await eventually(lambda: views[-1].models["m"].readings.get("kv_max") == 0.95)
 
         assert loop.time() - started_s < 0.25
+
+
+async def test_engines_are_asked_one_after_the_other(tmp_path):
+    """Though all are asked at once as the process starts, from then on their turns are spread over the period."""
+    asked, loop = {}, asyncio.get_running_loop()
+
+    async def page(request):
+        asked.setdefault(request.path_params["name"], []).append(loop.time())
+        return Response('vllm:kv_cache_usage_perc{model_name="m"} 0.5\n', media_type="text/plain")
+
+    async with serving(Starlette(routes=[Route("/{name}/metrics", page)])) as url:
+        engines = {name: f"{url}/{name}" for name in "abcd"}
+        async with telemetry(tmp_path, engines, poll_ms=1000):
+            await eventually(lambda: len(asked) == 4 and all(len(times) >= 3 for times in asked.values()))
+
+    firsts, thirds = ([times[turn] for times in asked.values()] for turn in (0, 2))
+    assert max(firsts) - min(firsts) < 0.5
+    turns = sorted(third % 1.0 for third in thirds)
+    gaps = [after - before for before, after in zip(turns, [*turns[1:], turns[0] + 1.0], strict=True)]
+    assert min(gaps) > 0.05  # 0.146 of the period between the nearest two of four
 
 
 async def test_a_killed_process_makes_everything_stale_and_a_new_one_brings_it_back(tmp_path):
