@@ -16,7 +16,7 @@ from app.catalog.models import ModelSpec
 from app.clock import Clock
 from app.decision import conclude
 from app.decision.ask import Asker
-from app.decision.charges import Buckets, charges
+from app.decision.charges import Buckets, charges, reserved_tokens
 from app.decision.decision import Decision, Facts
 from app.decision.entries import Records
 from app.decision.explain import Stages, explanation
@@ -32,6 +32,7 @@ from app.policy.readings import Readings
 from app.policy.terms import Deny, Terms
 from app.policy.unanswered import Unanswered
 from app.quota.registry import Registry, Tenant
+from app.telemetry.view import ModelView
 
 log = structlog.get_logger()
 
@@ -104,18 +105,18 @@ class Decider:
 
     async def _start(self, asking: Asking, tenant: Tenant | None, spec: ModelSpec | None, terms: Terms, stages: Stages) -> Decision:
         """Choose the node, spend and write. A probe that does not start after all is there for the next request."""
-        probes, model = self._rooms.probes, asking.request.model
-        probe = None if terms.denies else take_due(probes, model)
+        probes, request = self._rooms.probes, asking.request
+        probe = None if terms.denies else take_due(probes, request, self._model(request))
         started = False
         try:
-            decision = await self._spend(asking, tenant, spec, terms, self._facts(asking.request, tenant, terms, probe))
+            decision = await self._spend(asking, tenant, spec, terms, self._facts(request, tenant, terms, spec=spec, probe=probe))
             stages.end("spend_ms")
             decision = await self._write(asking, spec, terms, decision)
             stages.end("write_ms")
             started = decision.allow
         finally:
             if probe is not None and not started:
-                probes.give_back(probe, model)
+                probes.give_back(probe, request.model)
         return decision
 
     async def _spend(self, asking: Asking, tenant: Tenant | None, spec: ModelSpec | None, terms: Terms, facts: Facts) -> Decision:
@@ -125,7 +126,9 @@ class Decider:
             return conclude.denied(facts, terms.denies or (UNKNOWN,), rooms.draw())
         if terms.shed > 0 and not facts.probe and rooms.draw() < terms.shed:
             return conclude.shed(facts, terms, rooms.draw())
-        charge = charges(asking, spec, terms, self._buckets.of(terms, asking.request), facts, ttl_ms=rooms.ttl_ms)
+        model = self._model(asking.request)
+        buckets = self._buckets.of(terms, asking.request, pool=model.pool if model else "")
+        charge = charges(asking, spec, terms, buckets, facts, ttl_ms=rooms.ttl_ms)
         try:
             spent = await rooms.limiter.spend(charge)
         except (LeaseRecordsFull, Draining) as error:
@@ -146,11 +149,25 @@ class Decider:
             return conclude.unanswered(decision.facts, "audit_unavailable", None, self._rooms.draw())
         return decision
 
-    def _facts(self, request: DecideRequest, tenant: Tenant | None, terms: Terms | None = None, probe: str | None = None) -> Facts:
-        view = self._rooms.readings.view
-        model = view.models.get(request.model)
+    def _model(self, request: DecideRequest) -> ModelView | None:
+        return self._rooms.readings.view.models.get(request.model)
+
+    def _facts(
+        self,
+        request: DecideRequest,
+        tenant: Tenant | None,
+        terms: Terms | None = None,
+        *,
+        spec: ModelSpec | None = None,
+        probe: str | None = None,
+    ) -> Facts:
+        model = self._model(request)
         live = model if model is not None and model.live else None
-        elapsed_ms = self._rooms.clock.monotonic_ms() - view.taken_ms
+        node = probe
+        if node is None and live is not None:
+            tokens = request.prompt_tokens + (reserved_tokens(request, spec) if spec else 0)
+            node = node_for(request, live, tokens, self._rooms.limiter.on_node)
+        elapsed_ms = self._rooms.clock.monotonic_ms() - self._rooms.readings.view.taken_ms
         return Facts(
             id=str(uuid7()),
             revision=terms.revision if terms else None,
@@ -158,6 +175,6 @@ class Decider:
             generation=self._rooms.policy.generation.number,
             age_ms=round(live.age_ms + elapsed_ms) if live is not None and live.age_ms is not None else None,
             degraded=live is None or (terms is not None and terms.degraded),
-            node=probe or (node_for(request, live, self._rooms.limiter.in_flight) if live is not None else None),
+            node=node,
             probe=probe is not None,
         )

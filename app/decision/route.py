@@ -21,37 +21,39 @@ class Probes(Protocol):
         """The request that took the probe does not start, so another may."""
 
 
-def take_due(probes: Probes, model: str) -> str | None:
-    """The node that this request probes; None where none is due, or another request was faster."""
-    node = probes.due(model)
-    return node if node is not None and probes.take(node, model) else None
+def take_due(probes: Probes, request: DecideRequest, model: ModelView | None) -> str | None:
+    """The node that this request probes; None where none is due, another was faster, or the gateway has named a live one."""
+    node = probes.due(request.model)
+    if node is None or (model is not None and request.node in model.nodes):
+        return None
+    return node if probes.take(node, request.model) else None
 
 
-def node_for(request: DecideRequest, model: ModelView, held: Callable[[str, str], Held]) -> str | None:
-    """The node that the gateway named where it is live and no rule avoids it, else the one that is the least full by now.
+def node_for(request: DecideRequest, model: ModelView, tokens: int, held: Callable[[str], Held]) -> str | None:
+    """The node that the gateway named where it is live and no rule avoids it, else the one that suits so many tokens best now.
 
     By now: a page is up to a poll old, so what was admitted to each node since counts, too, or all that comes within one
     snapshot would go to the same node. It is the view's own name, never the request's equal one: leases keep it, and all
-    of a node share one text.
+    of a node share one text. `held` is what leases of ours hold on a node.
     """
     if request.node is not None and request.node in model.nodes:
         return model.nodes[model.nodes.index(request.node)]
     if len(model.choices) < 2:
         return next(iter(model.nodes), None)
-    return _least_full(model.choices, request.model, held)
+    return _best(model.choices, tokens, held)
 
 
-def _least_full(choices: Iterable[Choice], model: str, held: Callable[[str, str], Held]) -> str | None:
+def _best(choices: Iterable[Choice], tokens: int, held: Callable[[str], Held]) -> str | None:
     """The node of the least load by now; `choices` are in the order of their pages.
 
-    What came since only adds to what a page says: whoever's page alone says more than the least, and all after it, need no look.
+    What came since only adds to what a page says: once one has room, whoever's page alone says more, and all after it, need no look.
     """
     node, least = None, None
     for choice in choices:
-        if least is not None and choice.load(0, 0) > least:
+        if least is not None and least < (1,) and (0, *choice.page) > least:
             break
-        now = held(choice.node, model)
-        load = choice.load(now.requests, now.tokens)
+        now = held(choice.node)
+        load = choice.load(now.requests, now.tokens, tokens)
         if least is None or load < least:
             node, least = choice.node, load
     return node

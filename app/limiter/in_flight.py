@@ -6,6 +6,7 @@ Beside it, how calls ended, for whoever judges the nodes: kept until they are ta
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from app.limiter.lease import Lease
 
@@ -41,52 +42,47 @@ class _Count:
 
 
 NOTHING = Held()
+K = TypeVar("K")
 Place = tuple[str | None, str]
 """Name of a node, or None where no node was live, and id of a model."""
 
 
 class InFlight:
-    """Counts by place and by model. What holds nothing is forgotten at once."""
+    """Counts by place, by node and by model. What holds nothing is forgotten at once."""
 
     def __init__(self) -> None:
-        self._counts: dict[Place, _Count] = {}
-        self._tokens: dict[str, int] = {}
+        self._places: dict[Place, _Count] = {}
+        self._nodes: dict[str | None, _Count] = {}
+        self._models: dict[str, _Count] = {}
         self._reports: deque[Report] = deque(maxlen=MOST_REPORTS)
 
     def of(self, place: Place) -> Held:
-        """What is in flight there now."""
-        count = self._counts.get(place)
-        return Held(count.requests, count.tokens) if count else NOTHING
+        """One model on one node."""
+        return _held(self._places.get(place))
+
+    def on(self, node: str) -> Held:
+        """All models on one node: they share its cache and its batch."""
+        return _held(self._nodes.get(node))
+
+    def by_model(self) -> dict[str, Held]:
+        """Each model, on whatever node; only those that hold any."""
+        return {model: _held(count) for model, count in self._models.items()}
 
     def busy(self) -> Iterable[Place]:
         """Places that hold anything."""
-        return list(self._counts)
-
-    def tokens(self) -> dict[str, int]:
-        """Tokens held by model, on whatever node; only of models that hold any."""
-        return dict(self._tokens)
+        return list(self._places)
 
     def begin(self, lease: Lease) -> None:
         """A lease was given."""
-        place, tokens = (lease.node, lease.model), lease.tokens_reserved
-        count = self._counts.get(place)
-        if count is None:
-            count = self._counts[place] = _Count()
-        count.requests += 1
-        count.tokens += tokens
-        self._tokens[lease.model] = self._tokens.get(lease.model, 0) + tokens
+        _add(self._places, (lease.node, lease.model), 1, lease.tokens_reserved)
+        _add(self._nodes, lease.node, 1, lease.tokens_reserved)
+        _add(self._models, lease.model, 1, lease.tokens_reserved)
 
     def end(self, lease: Lease) -> None:
         """A live lease ended, however it did."""
-        place, tokens = (lease.node, lease.model), lease.tokens_reserved
-        count = self._counts[place]
-        count.requests -= 1
-        count.tokens -= tokens
-        if not count.requests:
-            del self._counts[place]
-        self._tokens[lease.model] -= tokens
-        if not self._tokens[lease.model]:
-            del self._tokens[lease.model]
+        _add(self._places, (lease.node, lease.model), -1, -lease.tokens_reserved)
+        _add(self._nodes, lease.node, -1, -lease.tokens_reserved)
+        _add(self._models, lease.model, -1, -lease.tokens_reserved)
 
     def report(self, lease: Lease, outcome: str, now_ms: float) -> None:
         """The first report on a lease, live or ended, says how its call went; without a node nobody is to blame."""
@@ -98,3 +94,17 @@ class InFlight:
         taken = list(self._reports)
         self._reports.clear()
         return taken
+
+
+def _held(count: _Count | None) -> Held:
+    return Held(count.requests, count.tokens) if count else NOTHING
+
+
+def _add(counts: dict[K, _Count], key: K, requests: int, tokens: int) -> None:
+    count = counts.get(key)
+    if count is None:
+        count = counts[key] = _Count()
+    count.requests += requests
+    count.tokens += tokens
+    if not count.requests:
+        del counts[key]

@@ -173,10 +173,15 @@ class MemoryLimiter:
         """How calls on nodes ended since this was last asked, in order; for one reader."""
         return self._in_flight.take_reports()
 
-    def held_tokens(self) -> Mapping[str, int]:
-        """Tokens that this replica's leases hold, by model, wherever they run; absent where none."""
+    def on_node(self, node: str) -> Held:
+        """What this replica's leases hold of all models on a node."""
         self._step()
-        return self._in_flight.tokens()
+        return self._in_flight.on(node)
+
+    def by_model(self) -> Mapping[str, Held]:
+        """What this replica's leases hold, by model, wherever they run; absent where nothing."""
+        self._step()
+        return self._in_flight.by_model()
 
     def busy(self) -> Iterable[Place]:
         """Nodes and models with leases in flight."""

@@ -10,13 +10,16 @@ from collections.abc import Mapping
 
 from app.clock import Clock
 from app.estimators.liveness import Evidence, Liveness
+from app.estimators.own_share import OwnShare
+from app.limiter.in_flight import Held
 from app.limiter.memory import MemoryLimiter
 from app.nodes.controllers import Controllers
 from app.nodes.sequences import BatchSizes
+from app.nodes.shown import Shown
 from app.observability.metrics import Metrics
 from app.policy.node_answer import NodeAnswer
 from app.telemetry.snapshot import Node, Reading, Snapshot
-from app.telemetry.view import NodeModel, Own, Standing
+from app.telemetry.view import Holding, NodeModel, Own, Standing
 
 ADMISSION_DIGITS = 2
 """Each new share is a new question for the rules."""
@@ -37,6 +40,8 @@ class NodeWatch:
         self._controllers = Controllers()
         self._batch_sizes = BatchSizes()
         self._answers: Mapping[NodeModel, NodeAnswer] = {}
+        self._shown = Shown()
+        self._own_shares: dict[NodeModel, OwnShare] = {}
         self._due: dict[str, str] = {}
         self.version = 0
 
@@ -45,11 +50,13 @@ class NodeWatch:
         known = {(node.name, model): node for node in snapshot.nodes for model in node.models}
         self._liveness.keep(known.keys())
         self._controllers.keep(known.keys())
+        self._shown.keep(known.keys())
+        self._own_shares = {key: share for key, share in self._own_shares.items() if key in known}
         self._learn(now_ms)
         sizes = self._batch_sizes.of(snapshot.nodes, self._answers)
         standings = {key: self._standing(key, node, sizes.get(node.name), now_ms) for key, node in known.items()}
         self._due = {model: node for node, model in known if self._liveness.due((node, model), now_ms)}
-        return Own(standings, self._limiter.held_tokens())
+        return Own(standings, {model: Holding(held.requests, held.tokens) for model, held in self._limiter.by_model().items()})
 
     def answered(self, answers: Mapping[NodeModel, NodeAnswer]) -> None:
         """Take what the rules say of nodes from now on."""
@@ -78,26 +85,33 @@ class NodeWatch:
         """Of a node whose page is stale nothing is said but what rules said last: its age speaks for itself."""
         fresh = node.age_ms is not None and node.age_ms < self._stale_ms
         reading = node.readings.get(key[1], SILENT) if fresh else SILENT
-        answer, held = self._answers.get(key, UNANSWERED), self._limiter.in_flight(*key)
-        busy = any((reading.kv_ratio, reading.waiting, reading.running))
-        why = self._liveness.judge(key, Evidence(reading.still_ms, busy, held.requests), now_ms)
+        answer, there = self._answers.get(key, UNANSWERED), self._limiter.on_node(node.name)
+        why = self._liveness.judge(key, Evidence(reading.still_ms, _busy(reading) and node.steps, there.requests), now_ms)
         limits = self._controllers.update(
             key,
             SILENT if why else reading,  # the gauges of a frozen page would wind the controller down
             set_points=answer.set_points,
-            in_flight=held.requests,
+            in_flight=there.requests,
             max_num_seqs=node.max_num_seqs,
             now_ms=now_ms,
         )
+        shown = self._shown.of(key, reading, there, now_ms)
         return Standing(
             why,
             avoid=bool(answer.avoid),
             max_in_flight=limits.max_in_flight if limits else None,
             admission=round(limits.admission, ADMISSION_DIGITS) if limits else None,
             max_num_seqs=batch,
-            requests=held.requests,
-            tokens=held.tokens,
+            holding=self._holding(key, reading, there, now_ms),
+            shown_requests=shown.requests,
+            shown_tokens=shown.tokens,
         )
+
+    def _holding(self, key: NodeModel, reading: Reading, there: Held, now_ms: float) -> Holding:
+        """What this model's leases hold there, and how much of it is in the cache: of all models there, its share by tokens."""
+        held = self._limiter.in_flight(*key)
+        cached = self._own_shares.setdefault(key, OwnShare()).push(reading.free_tokens, there.tokens, now_ms)
+        return Holding(held.requests, held.tokens, cached * held.tokens / there.tokens if there.tokens else 0.0)
 
     def _learn(self, now_ms: float) -> None:
         """How calls ended since the last snapshot."""
@@ -105,3 +119,10 @@ class NodeWatch:
             key = (report.node, report.model)
             self._controllers.lasted(key, report.lasted_ms, now_ms)
             self._liveness.ended(key, report.outcome, report.lasted_ms, None, now_ms)
+
+
+def _busy(reading: Reading) -> bool:
+    """Whether its gauges say that it works. Caches keep what may be used again, so KV says it only where nothing else does."""
+    if reading.waiting is None and reading.running is None:
+        return bool(reading.kv_ratio)
+    return bool(reading.waiting or reading.running)

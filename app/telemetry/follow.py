@@ -17,6 +17,7 @@ from app.errors import DependencyDown
 from app.observability.metrics import Metrics
 from app.telemetry.ages import aged, next_expiry_ms
 from app.telemetry.build_view import build_view
+from app.telemetry.room import memories, with_room
 from app.telemetry.snapshot import Loads, Snapshot
 from app.telemetry.trouble import Trouble
 from app.telemetry.view import Own, View
@@ -117,8 +118,10 @@ class Follower:
         self._specs = self._models()
         self._expires_ms = now_ms + next_expiry_ms(snapshot, self._stale_ms)
         self._judged = self._judge.version
+        memory = memories(snapshot, self._stale_ms)
+        snapshot = with_room(snapshot, self._specs, memory)
         own = self._judge.judge(snapshot, now_ms)
-        self.view = build_view(snapshot, self._specs, stale_ms=self._stale_ms, taken_ms=now_ms, before=self.view, own=own)
+        self.view = build_view(snapshot, self._specs, memory, stale_ms=self._stale_ms, taken_ms=now_ms, before=self.view, own=own)
         for reader in self._readers:
             reader(self.view)
 

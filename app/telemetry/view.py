@@ -15,6 +15,16 @@ NodeModel = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
+class Holding:
+    """What leases of ours hold of a model, on one node or on all."""
+
+    requests: int = 0
+    tokens: int = 0
+    cached_tokens: float = 0.0
+    """How many of them are counted as in the node's cache already."""
+
+
+@dataclass(frozen=True, slots=True)
 class Standing:
     """What this replica knows of one model on one node beside what its page says (app/nodes makes it)."""
 
@@ -28,9 +38,11 @@ class Standing:
     """Share of new requests that the controller lets in, 0..1; None: nobody says."""
     max_num_seqs: int | None = None
     """Sequences that rules leave its batch (B11); None: no rule has spoken."""
-    requests: int = field(default=0, compare=False)
-    tokens: int = field(default=0, compare=False)
-    """What leases of ours held there when its page was judged."""
+    holding: Holding = field(default=Holding(), compare=False)
+    """Of this model, when the page was judged."""
+    shown_requests: int = field(default=0, compare=False)
+    shown_tokens: int = field(default=0, compare=False)
+    """What leases of ours held there, of all models, when the page last moved: it shows no more of ours than that."""
 
 
 NOTHING_KNOWN = Standing()
@@ -41,8 +53,8 @@ class Own:
     """What this replica adds to a snapshot."""
 
     standings: Mapping[NodeModel, Standing] = field(default_factory=dict)
-    held_tokens: Mapping[str, int] = field(default_factory=dict)
-    """Tokens of our own leases in flight, by model."""
+    held: Mapping[str, Holding] = field(default_factory=dict)
+    """What our leases hold by model, on whatever node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +95,27 @@ class Choice:
     per_request: float
     """Share of the node that one request takes; for a token the same. Only one of them is above 0: by tokens where the cache's size is known."""
     per_token: float
-    requests: int
-    tokens: int
-    """What leases of ours held there when the page was judged: what came since is not on the page yet."""
+    shown_requests: int
+    shown_tokens: int
+    """What leases of ours held there when the page last moved: what came since is not on the page."""
+    free_tokens: float
+    """Room in its cache as the page says; infinite where it is unknown."""
+    most_tokens: float
+    """What its largest engine rank can hold at all; infinite where it is unknown."""
 
-    def load(self, requests: int, tokens: int) -> tuple[float, float, str]:
-        """How full it is with so much of ours in flight there now; the least is the best node."""
-        more, more_tokens = max(0, requests - self.requests), max(0, tokens - self.tokens)
-        return self.kv_ratio + more * self.per_request + more_tokens * self.per_token, self.waiting + more, self.node
+    @property
+    def page(self) -> tuple[float, float, str]:
+        """How full it is by its page alone."""
+        return self.kv_ratio, self.waiting, self.node
+
+    def load(self, requests: int, tokens: int, asked_tokens: int) -> tuple[int, float, float, str]:
+        """How ill a request of so many tokens is off there, with so much of ours in flight there now; the least is the best.
+
+        First whether it fits the room (0), the empty cache (1) or neither (2), then how full the node is.
+        """
+        more, more_tokens = max(0, requests - self.shown_requests), max(0, tokens - self.shown_tokens)
+        misfit = 2 if asked_tokens > self.most_tokens else int(asked_tokens > self.free_tokens - more_tokens)
+        return misfit, self.kv_ratio + more * self.per_request + more_tokens * self.per_token, self.waiting + more, self.node
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +131,8 @@ class ModelView:
     """Age of the freshest live page; None: no live node."""
     choices: tuple[Choice, ...] = field(default=(), compare=False)
     """The same nodes in the same order."""
+    pool: str = ""
+    """The first of all models that the same nodes serve: they share caches and batches, so they share what limits those."""
 
     @property
     def live(self) -> bool:

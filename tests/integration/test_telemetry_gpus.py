@@ -10,6 +10,7 @@ from app.clock import SystemClock
 from app.observability.metrics import Metrics
 from app.telemetry.build_view import build_view
 from app.telemetry.configuration import load
+from app.telemetry.room import memories
 from app.telemetry.server import build_app
 from app.telemetry.wire import decode
 from tests.fixtures.engine import serving
@@ -48,7 +49,8 @@ async def reading(file):
 
         async def memory():
             async with session.get("/snapshot") as response:
-                view = build_view(decode(await response.read()), {"m": ModelSpec(id="m")}, stale_ms=1000)
+                snapshot = decode(await response.read())
+                view = build_view(snapshot, {"m": ModelSpec(id="m")}, memories(snapshot, 1000), stale_ms=1000)
             return view.models["m"].readings.get("memory")
 
         yield memory

@@ -264,11 +264,18 @@ async def test_a_probe_that_is_due_is_not_shed():
     assert (other.outcome, bench.tickets.taken) == ("shed", ["m"])
 
 
-async def test_a_probe_goes_to_its_node_whatever_node_is_best_or_wished():
-    """A node that nobody would choose is never tried otherwise."""
+async def test_a_probe_goes_to_its_node_whatever_node_is_best():
+    """A node that nobody would choose is never tried otherwise, also by a request that named one that is not live."""
+    assert (await Bench(view=LIVE, due={"m": "frozen-0"}).decide()).document()["node"] == "frozen-0"
+    assert (await Bench(view=LIVE, due={"m": "frozen-0"}).decide(node="gone")).document()["node"] == "frozen-0"
+
+
+async def test_a_request_whose_live_node_is_named_is_no_probe():
+    """A gateway that has routed the call already keeps its node; the probe is there for the next."""
     bench = Bench(view=LIVE, due={"m": "frozen-0"})
 
-    assert (await bench.decide(node="vllm-1")).document()["node"] == "frozen-0"
+    assert (await bench.decide(node="vllm-1")).document()["node"] == "vllm-1"
+    assert bench.tickets.taken == []
 
 
 async def test_what_is_no_probe_says_nothing_of_probes():
@@ -344,7 +351,7 @@ async def test_a_hundred_decisions_under_one_reading_share_its_room():
     bench = Bench(caches(1000.0), view=LIVE)
     decisions = [await bench.decide() for _ in range(100)]
     started = [decision for decision in decisions if decision.allow]
-    assert (len(started), bench.limiter.held_tokens()) == (33, {"m": 990})
+    assert (len(started), bench.limiter.by_model()) == (33, {"m": Held(33, 990)})
 
     for decision in started[:10]:
         await bench.limiter.settle(decision.facts.id, CALLER.key_id, Usage(10, 1))

@@ -29,7 +29,7 @@ def spread(model: ModelView, calls: int, tokens: int = 100) -> Counter[str | Non
     """How so many calls of one snapshot are spread, each of which holds so many tokens."""
     sent: Counter[str | None] = Counter()
     for _ in range(calls):
-        sent[node_for(REQUEST, model, lambda name, _: Held(sent[name], sent[name] * tokens))] += 1
+        sent[node_for(REQUEST, model, tokens, lambda name: Held(sent[name], sent[name] * tokens))] += 1
     return sent
 
 
@@ -58,23 +58,48 @@ def test_without_the_size_of_the_cache_requests_count() -> None:
 
 def test_what_was_there_when_the_page_was_read_is_on_the_page() -> None:
     """Leases that the page has counted already are not counted twice."""
-    own = Own({("a", "m"): Standing(requests=50, tokens=5000)})
+    own = Own({("a", "m"): Standing(shown_requests=50, shown_tokens=5000)})
     model = view(node("a", 0.4, capacity_tokens=10_000), node("b", 0.5, capacity_tokens=10_000), own=own)
 
-    assert node_for(REQUEST, model, lambda name, _: Held(50, 5000) if name == "a" else Held()) == "a"
-    assert node_for(REQUEST, model, lambda name, _: Held(65, 6500) if name == "a" else Held()) == "b"
+    assert node_for(REQUEST, model, 1, lambda name: Held(50, 5000) if name == "a" else Held()) == "a"
+    assert node_for(REQUEST, model, 1, lambda name: Held(65, 6500) if name == "a" else Held()) == "b"
 
 
 def test_the_gateways_own_choice_stays() -> None:
     """A node that the gateway named is kept where it is live, however full; another name is as good as none."""
     model = view(node("a", 0.9), node("b", 0.1))
-    assert node_for(REQUEST.model_copy(update={"node": "a"}), model, lambda *_: Held()) == "a"
-    assert node_for(REQUEST.model_copy(update={"node": "x"}), model, lambda *_: Held()) == "b"
+    assert node_for(REQUEST.model_copy(update={"node": "a"}), model, 1, lambda _: Held()) == "a"
+    assert node_for(REQUEST.model_copy(update={"node": "x"}), model, 1, lambda _: Held()) == "b"
 
 
 def test_nobody_is_live() -> None:
     """Without a live node there is no name."""
-    assert node_for(REQUEST, view(), lambda *_: Held()) is None
+    assert node_for(REQUEST, view(), 1, lambda _: Held()) is None
+
+
+def test_a_request_goes_where_it_fits() -> None:
+    """5000 tokens don't go to an empty cache of 3200, nor where 1000 are left, but to a large and busier one with room."""
+    model = view(
+        node("small", 0.0, rank_tokens=3200, free_tokens=3200),
+        node("full", 0.3, rank_tokens=64_000, free_tokens=1000),
+        node("large", 0.5, rank_tokens=64_000, free_tokens=32_000),
+    )
+    assert node_for(REQUEST, model, 5000, lambda _: Held()) == "large"
+    assert node_for(REQUEST, model, 40_000, lambda _: Held()) == "full"  # fits either cache once there is room; the emptier is the better
+    assert node_for(REQUEST, model, 100, lambda _: Held()) == "small"
+
+
+def test_what_was_admitted_since_takes_room() -> None:
+    """1000 free tokens, 600 of them promised since the page: 500 more go elsewhere."""
+    model = view(node("a", 0.0, free_tokens=1000), node("b", 0.5, free_tokens=1000))
+    assert node_for(REQUEST, model, 500, lambda name: Held(1, 600) if name == "a" else Held()) == "b"
+
+
+def room(capacity: int | None, kv: float | None) -> dict[str, int]:
+    """The room of a cache of this size; its own rank is half of it."""
+    if capacity is None:
+        return {}
+    return {"capacity_tokens": capacity, "rank_tokens": capacity // 2, "free_tokens": int(capacity * (1 - (kv or 0.0)))}
 
 
 KV = st.none() | st.sampled_from([0.0, 0.1, 0.5])
@@ -83,28 +108,28 @@ PAGES = st.lists(
 )
 
 
-@given(PAGES)
-def test_the_node_is_the_least_full_of_all(pages: list[tuple[float | None, int, int | None, int, int]]) -> None:
+@given(PAGES, st.sampled_from([1, 800, 5_000, 20_000]))
+def test_the_node_is_the_best_of_all(pages: list[tuple[float | None, int, int | None, int, int]], tokens: int) -> None:
     """However pages and leases stand, nobody that was not looked at would have been better."""
     nodes, held, before = [], {}, {}
     for number, (kv, waiting, capacity, requests, at_page) in enumerate(pages):
         name = f"n{number}"
-        nodes.append(node(name, kv, waiting, **({} if capacity is None else {"capacity_tokens": capacity})))
+        nodes.append(node(name, kv, waiting, **room(capacity, kv)))
         held[name] = Held(requests, requests * 100)
-        before[name, "m"] = Standing(requests=at_page, tokens=at_page * 100)
+        before[name, "m"] = Standing(shown_requests=at_page, shown_tokens=at_page * 100)
     model = view(*nodes, own=Own(before))
-    best = min(model.choices, key=lambda choice: choice.load(held[choice.node].requests, held[choice.node].tokens), default=None)
+    best = min(model.choices, key=lambda choice: choice.load(held[choice.node].requests, held[choice.node].tokens, tokens), default=None)
 
-    assert node_for(REQUEST, model, lambda name, _: held[name]) == (best.node if best else None)
+    assert node_for(REQUEST, model, tokens, lambda name: held[name]) == (best.node if best else None)
 
 
 def test_of_many_nodes_a_few_are_looked_at() -> None:
     """A hundred nodes of different pages cost a decision no more than the one that is empty."""
     model, looked = view(*(node(f"n{number:02}", number / 100) for number in range(100))), []
 
-    def held(name: str, _: str) -> Held:
+    def held(name: str) -> Held:
         looked.append(name)
         return Held()
 
-    assert node_for(REQUEST, model, held) == "n00"
+    assert node_for(REQUEST, model, 1, held) == "n00"
     assert looked == ["n00"]

@@ -37,7 +37,7 @@ async def test_a_lease_holds_what_it_reserved_on_its_node(desk: Desk) -> None:
     assert desk.limiter.in_flight("vllm-0", "m") == Held(requests=2, tokens=61)
     assert desk.limiter.in_flight("vllm-1", "m") == Held()
     assert desk.limiter.in_flight(None, "m") == Held(requests=1, tokens=10)
-    assert desk.limiter.held_tokens() == {"m": 71}
+    assert desk.limiter.by_model() == {"m": Held(3, 71)}
 
 
 async def test_a_refused_request_is_not_in_flight(desk: Desk) -> None:
@@ -52,7 +52,7 @@ async def test_a_lease_past_its_time_is_out_of_flight_at_once(desk: Desk) -> Non
     desk.clock.advance(1000)
 
     assert desk.limiter.in_flight("vllm-0", "m") == Held()
-    assert desk.limiter.held_tokens() == {}
+    assert desk.limiter.by_model() == {}
 
 
 async def test_how_calls_ended_is_told_once_in_order(desk: Desk) -> None:
@@ -80,7 +80,7 @@ async def test_nobody_who_takes_reports_makes_them_pile_up(desk: Desk) -> None:
     for number in range(MOST_REPORTS + 10):
         await settled(desk, "completed", node=f"node-{number}")
 
-    assert desk.limiter._in_flight._counts == {}
+    assert desk.limiter._in_flight._places == {}
     assert [report.node for report in desk.limiter.reports()] == [f"node-{number}" for number in range(10, MOST_REPORTS + 10)]
 
 
@@ -191,15 +191,19 @@ class InFlightMachine(RuleBasedStateMachine):
             assert self.desk.limiter.in_flight(node, model) == Held(len(tokens), sum(tokens))
         assert [(one.node, one.model, one.outcome) for one in self.desk.limiter.reports()] == self.reports
         self.reports.clear()
-        held = {model: sum(lease.tokens for lease in live if lease.model == model) for model in MODELS}
-        assert self.desk.limiter.held_tokens() == {model: tokens for model, tokens in held.items() if tokens}
+        for model in MODELS:
+            tokens = [lease.tokens for lease in live if lease.model == model]
+            assert self.desk.limiter.by_model().get(model, Held()) == Held(len(tokens), sum(tokens))
+        for node in filter(None, NODES):
+            tokens = [lease.tokens for lease in live if lease.node == node]
+            assert self.desk.limiter.on_node(node) == Held(len(tokens), sum(tokens))
         assert set(self.desk.limiter.busy()) == {(lease.node, lease.model) for lease in live}
 
     def teardown(self) -> None:
         """When all is over nothing is in flight."""
         self.advance(60_000)
         self.desk.clock.advance(60_000)
-        assert self.desk.limiter.held_tokens() == {}
+        assert self.desk.limiter.by_model() == {}
         assert list(self.desk.limiter.busy()) == []
 
 

@@ -11,7 +11,7 @@ from app.nodes.watch import NodeWatch
 from app.observability.metrics import Metrics
 from app.policy.node_answer import Avoid, NodeAnswer
 from app.telemetry.snapshot import Node, Reading, Snapshot
-from app.telemetry.view import Standing
+from app.telemetry.view import Holding, Standing
 
 A = ("a", "m")
 FULL = {"kv_ratio": 0.99, "waiting": 15, "running": 106}
@@ -27,11 +27,12 @@ class Setting:
         self.limiter = MemoryLimiter(self.clock, keep_ms=60_000, records_bytes=1 << 20, metrics=self.metrics)
         self.watch = NodeWatch(self.limiter, self.clock, self.metrics, stale_ms=1000)
         self.leases = 0
+        self.steps = True
 
     def judge(self, *, age_ms: float | None = 50.0, still_ms: float | None = 0.0, max_num_seqs: int = 64, **reading: float) -> Standing:
         """One snapshot of the node as it is now, and what the watch makes of it."""
         told = {"m": Reading(still_ms=still_ms, **(reading or IDLE))}
-        snapshot = Snapshot(1, (Node("a", ("m",), max_num_seqs=max_num_seqs, readings=told, age_ms=age_ms),))
+        snapshot = Snapshot(1, (Node("a", ("m",), max_num_seqs=max_num_seqs, readings=told, age_ms=age_ms, steps=self.steps),))
         return self.watch.judge(snapshot, self.clock.monotonic_ms()).standings[A]
 
     async def lease(self) -> str:
@@ -165,8 +166,43 @@ def test_what_rules_say_is_in_the_next_view(one: Setting) -> None:
     assert one.watch.version == before + 1
 
 
-async def test_tokens_of_our_leases_are_told_by_model(one: Setting) -> None:
-    """Two leases of 60 tokens hold 120 of the model."""
+async def test_what_our_leases_hold_is_told_by_model(one: Setting) -> None:
+    """Two leases of 60 tokens hold 120 of the model, wherever they run."""
     await one.lease()
     await one.lease()
-    assert one.watch.judge(Snapshot(1), 0.0).held_tokens == {"m": 120}
+    assert one.watch.judge(Snapshot(1), 0.0).held == {"m": Holding(2, 120)}
+
+
+async def test_what_fills_up_after_a_lease_is_its(one: Setting) -> None:
+    """Of 60 tokens that a lease holds 40 have come into the cache since: so many are counted as there."""
+    one.judge(free_tokens=1000)
+    await one.lease()
+    assert one.judge(free_tokens=1000).holding == Holding(1, 60, 0.0)
+    assert one.judge(free_tokens=960).holding == Holding(1, 60, 40.0)
+
+
+async def test_a_page_that_stands_still_shows_nothing_of_what_came_since(one: Setting) -> None:
+    """Two calls were there when the page last moved; a third that came since is not on it, until it moves."""
+    await one.lease()
+    await one.lease()
+    one.judge(still_ms=0.0)
+    one.clock.advance(100)
+    await one.lease()
+    still = one.judge(still_ms=100.0)
+    one.clock.advance(100)
+    moved = one.judge(still_ms=20.0)
+
+    assert (still.shown_requests, still.shown_tokens) == (2, 120)
+    assert (moved.shown_requests, moved.shown_tokens) == (3, 180)
+
+
+def test_an_engine_that_moves_with_calls_alone_is_never_frozen(one: Setting) -> None:
+    """Where nothing on the page moves with each step, standing still says nothing."""
+    one.steps = False
+    assert one.judge(still_ms=20_000.0, **FULL).why == ""
+
+
+def test_a_cache_that_keeps_what_may_be_used_again_is_no_work(one: Setting) -> None:
+    """Nothing runs or waits: whatever the cache holds, an idle page may stand still."""
+    assert one.judge(still_ms=20_000.0, kv_ratio=0.3, waiting=0, running=0).why == ""
+    assert one.judge(still_ms=20_000.0, kv_ratio=0.3).why == "frozen"

@@ -17,6 +17,7 @@ from app.telemetry.dcgm import DcgmPages
 from app.telemetry.gpu_readings import GpuReadings
 from app.telemetry.gpus import Gpus
 from app.telemetry.nvidia_smi import NvidiaSmi
+from app.telemetry.room import memories
 from app.telemetry.scrape import open_session
 from app.telemetry.snapshot import Node, Reading
 from tests.fixtures.nvml import Device
@@ -106,7 +107,8 @@ async def test_one_that_cannot_tell_and_one_that_is_lost(machine):
 def memory_of(machine, *gpus):
     """What rules read of a model whose one node runs on these GPUs."""
     machine.board.put(Node("a", ("m",), gpus=gpus, readings={"m": Reading(kv_ratio=0.5, waiting=0)}), machine.clock.monotonic_ms())
-    view = build_view(machine.board.snapshot(), {"m": ModelSpec(id="m")}, stale_ms=1000)
+    snapshot = machine.board.snapshot()
+    view = build_view(snapshot, {"m": ModelSpec(id="m")}, memories(snapshot, 1000), stale_ms=1000)
     assert view.models["m"].readings["live"] == 1
     return view.models["m"].readings.get("memory")
 

@@ -42,6 +42,7 @@ def test_aggregates_by_hand():
         "waiting": 7,
         "running": 11,
         "free_tokens": 519_000,
+        "held_tokens": 0,
         "iteration_ms": 10.1,
     }
 

@@ -5,8 +5,9 @@ import pytest
 from app.catalog.models import ModelSpec
 from app.telemetry.ages import aged, next_expiry_ms
 from app.telemetry.build_view import build_view
+from app.telemetry.room import memories, with_room
 from app.telemetry.snapshot import Gpu, Node, Reading, Snapshot
-from app.telemetry.view import Own, Standing
+from app.telemetry.view import Holding, Own, Standing
 
 GIB = 2**30
 SPEC = ModelSpec(id="m", preallocates=False)
@@ -23,7 +24,9 @@ def gpu(name, used_gib, *, total_gib=80, floor=None, age_ms=50.0, known=True):
 
 
 def view(*nodes, gpus=(), own=None, spec=SPEC):
-    return build_view(Snapshot(1, nodes, gpus=gpus), {"m": spec}, stale_ms=1000, own=own)
+    snapshot, models = Snapshot(1, nodes, gpus=gpus), {"m": spec}
+    memory = memories(snapshot, 1000)
+    return build_view(with_room(snapshot, models, memory), models, memory, stale_ms=1000, own=own)
 
 
 def readings(*nodes, **more):
@@ -100,11 +103,42 @@ def test_room_as_declared_where_only_the_share_is_told():
     assert (told["free_tokens"], told["capacity_tokens_max"]) == (7500, 10_000)
 
 
-@pytest.mark.parametrize(("held", "expected"), [(0, 0), (2000, 2000), (9000, 3000)])
-def test_no_more_is_ours_than_is_in_use(held, expected):
-    """4000 tokens, 1000 free: of 9000 that leases hold at most the 3000 in use are in there already."""
-    told = readings(node(free_tokens=1000, capacity_tokens=4000), own=Own(held_tokens={"m": held}))
-    assert told["held_tokens"] == expected
+def test_what_is_ours_of_the_used_room_is_held():
+    """On two live nodes 3000 and 1000 of our tokens are in the caches: the limit allows these on top of the free room."""
+    own = Own(
+        {("a", "m"): Standing(holding=Holding(2, 5000, 3000.0)), ("b", "m"): Standing(holding=Holding(1, 1000, 1000.0))},
+        {"m": Holding(3, 6000)},
+    )
+    assert readings(node("a", free_tokens=1000), node("b", free_tokens=500), own=own)["held_tokens"] == 4000
+
+
+def test_what_is_held_on_a_node_that_is_gone_shuts_nobody_out():
+    """8 requests with 80 000 tokens hang on a dead node: the limits count them, so they allow as much more."""
+    dead = Node("b", ("m",), age_ms=5000.0)
+    own = Own(
+        {("a", "m"): Standing(max_in_flight=8), ("b", "m"): Standing(max_in_flight=8, holding=Holding(8, 80_000, 0.0))},
+        {"m": Holding(8, 80_000)},
+    )
+    told = readings(node("a", free_tokens=90_000, capacity_tokens=100_000, rank_tokens=100_000), dead, own=own)
+
+    assert (told["held_tokens"], told["max_in_flight"]) == (80_000, 16)
+
+
+def test_models_of_one_engine_share_its_room():
+    """Two names of one engine: what leases of the one hold is held of the other's room, too, and they are one pool."""
+    models = {"m": SPEC, "n": ModelSpec(id="n"), "other": ModelSpec(id="other")}
+    shared = Node("a", ("n", "m"), readings={model: Reading(kv_ratio=0.5, waiting=0, free_tokens=1000) for model in "mn"}, age_ms=1.0)
+    own = Own({("a", "m"): Standing(holding=Holding(1, 500, 500.0))}, {"m": Holding(1, 500)})
+    told = build_view(Snapshot(1, (shared,)), models, stale_ms=1000, own=own).models
+
+    assert [told[model].readings["held_tokens"] for model in "mn"] == [500, 500]
+    assert [told[model].pool for model in models] == ["m", "m", "other"]
+
+
+def test_a_cache_keeps_its_size_while_its_node_is_silent():
+    """Without a live node the size last told stands, so that a large request is not refused for good."""
+    silent = Node("a", ("m",), readings={"m": Reading(kv_ratio=0.5, waiting=0, rank_tokens=1_000_000)}, age_ms=5000.0)
+    assert readings(silent)["capacity_tokens_max"] == 1_000_000
 
 
 def test_a_frozen_node_leaves_its_model():

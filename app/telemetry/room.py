@@ -1,0 +1,65 @@
+"""What pages leave out and cards and model specs tell: device memory under each node, and room in caches whose pages tell none."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from app.catalog.models import ModelSpec
+from app.estimators.kv_cache import bytes_per_token, tokens_that_fit
+from app.telemetry.snapshot import Gpu, Node, Reading, Snapshot
+from app.telemetry.view import Memory
+
+RATIO_DIGITS = 3
+"""Ratios are rounded to 0.001, so that noise below what any watermark names does not make a new question."""
+NOT_LOOKED_AT = Memory()
+
+
+def memories(snapshot: Snapshot, stale_ms: float) -> dict[str, Memory]:
+    """Device memory by node, of GPUs whose reading is younger than `stale_ms`."""
+    fresh = {gpu.id: gpu for gpu in snapshot.gpus if gpu.age_ms is not None and gpu.age_ms < stale_ms}
+    return {node.name: _memory(node, fresh) for node in snapshot.nodes if node.gpus}
+
+
+def with_room(snapshot: Snapshot, models: Mapping[str, ModelSpec], memory: Mapping[str, Memory]) -> Snapshot:
+    """The snapshot with free tokens by the model specs where no page tells blocks (B6)."""
+    return replace(snapshot, nodes=tuple(_node(node, models, memory.get(node.name, NOT_LOOKED_AT)) for node in snapshot.nodes))
+
+
+def _node(node: Node, models: Mapping[str, ModelSpec], memory: Memory) -> Node:
+    told = {model: _with_room(reading, models[model], memory) for model, reading in node.readings.items() if model in models}
+    return node if told == node.readings else replace(node, readings={**node.readings, **told})
+
+
+def _memory(node: Node, fresh: Mapping[str, Gpu]) -> Memory:
+    """Of all GPUs under the node; unknown where one of them is: it could be the fullest."""
+    gpus = [fresh.get(gpu, Gpu(gpu)) for gpu in node.gpus]
+    ratios, floors = _all(gpu.memory_ratio for gpu in gpus), _all(gpu.memory_floor for gpu in gpus)
+    free = _all(None if gpu.total_bytes is None or gpu.used_bytes is None else gpu.total_bytes - gpu.used_bytes for gpu in gpus)
+    return Memory(_rounded(max(ratios, default=None)), _rounded(max(floors, default=None)), int(sum(free)) if free else None)
+
+
+def _with_room(reading: Reading, spec: ModelSpec, memory: Memory) -> Reading:
+    """The reading, its free tokens told by the model spec where no page tells blocks: by the shape, else as declared (B6).
+
+    Free device memory of an engine that takes all of it at its start says nothing about its cache.
+    """
+    if reading.free_tokens is not None:
+        return reading
+    if spec.kv_tokens is not None and reading.kv_ratio is not None:
+        return replace(reading, free_tokens=math.floor(spec.kv_tokens * (1 - reading.kv_ratio)))
+    if spec.preallocates or memory.free_bytes is None:
+        return reading
+    if spec.layers is None or spec.kv_heads is None or spec.head_dim is None or spec.kv_bytes is None:
+        return reading
+    per_token = bytes_per_token(layers=spec.layers, kv_heads=spec.kv_heads, head_dim=spec.head_dim, kv_bytes=spec.kv_bytes)
+    return replace(reading, free_tokens=tokens_that_fit(memory.free_bytes, per_token))
+
+
+def _all(values: Iterable[float | None]) -> list[float]:
+    every = list(values)
+    told = [value for value in every if value is not None]
+    return told if len(told) == len(every) else []
+
+
+def _rounded(ratio: float | None) -> float | None:
+    return None if ratio is None else round(ratio, RATIO_DIGITS)
