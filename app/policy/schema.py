@@ -127,8 +127,11 @@ _TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
-def check_question(document: Any, sections: Sections) -> None:
-    """Refuse what is never asked: unknown fields, other types, null. Raises BadRequest naming the field."""
+def check_question(document: Any, sections: Sections, prefix: str) -> None:
+    """Refuse what is never asked: unknown fields, other types, null. Raises BadRequest naming the field.
+
+    `prefix` is that of the file of schemas which an author may look into.
+    """
     named = next((section for section in ("tenant", "model") if isinstance(document.get(section), str)), None)
     if named:
         raise BadRequest(
@@ -137,22 +140,22 @@ def check_question(document: Any, sections: Sections) -> None:
             "A running server makes one of a request and explains it: POST /decide?explain.",
             field=named,
         )
-    _check(document, question_schema(sections), "")
+    _check(document, question_schema(sections), "", f"rego/schemas/{prefix}question.json has the types.")
 
 
-def _check(value: Any, schema: Mapping[str, Any], path: str) -> None:
+def _check(value: Any, schema: Mapping[str, Any], path: str, hint: str) -> None:
     kind = schema.get("type", "")
     if value is None:
         raise BadRequest(f"{path} is null", hint="Leave out what is not known: rules see it as absent.", field=path)
     if type(value) not in _TYPES[kind]:
-        raise BadRequest(f"{path} must be of type {kind}, not {value!r}", hint="rego/schemas/question.json has the types.", field=path)
+        raise BadRequest(f"{path} must be of type {kind}, not {value!r}", hint=hint, field=path)
     for index, item in enumerate(value if kind == "array" else ()):
-        _check(item, schema["items"], f"{path}[{index}]")
+        _check(item, schema["items"], f"{path}[{index}]", hint)
     for name, inner in value.items() if kind == "object" and "properties" in schema else ():
         inside = f"{path}.{name}".lstrip(".")
         if name not in schema["properties"]:
             raise BadRequest(f"{inside} is no field of a question", hint=_meant(name, schema["properties"]), field=inside)
-        _check(inner, schema["properties"][name], inside)
+        _check(inner, schema["properties"][name], inside, hint)
 
 
 def why_undefined(reference: str, sections: Sections, reads: Iterable[Read] | None) -> str:
@@ -164,8 +167,8 @@ def why_undefined(reference: str, sections: Sections, reads: Iterable[Read] | No
         read = next((read for read in reads if read.section == path[0]), None)
         if read is None:
             return f"METADATA custom.reads lacks {path[0]}."
-        if path[1] in sections[path[0]]["properties"]:
-            return f"METADATA custom.reads names only {', '.join(read.names)}; it lacks {path[0]}.{path[1]}."
+        if read.fields and (len(path) == 1 or (path[1] in sections[path[0]]["properties"] and path[1] not in read.fields)):
+            return f"METADATA custom.reads names only {', '.join(read.names)}; it lacks {'.'.join(path[:2])}."
     for step in path:
         if step not in schema.get("properties", {step: {}}):
             return _meant(step, schema["properties"])

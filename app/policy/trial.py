@@ -31,7 +31,7 @@ async def try_question(folder: Path, binary: Path, modes: Modes, question: Mappi
     Raises PolicyRefused, Unanswered, BadRequest.
     """
     kind = NODES if "node" in question else REQUESTS
-    check_question(question, kind.sections)
+    check_question(question, kind.sections, kind.prefix)
     whole = {section: question.get(section, {}) for section in kind.sections}
     compiled = await compile_policy(folder, binary, modes)
     asked = [group for group in compiled.groups_of(kind) if group.mode != "off"]

@@ -218,9 +218,10 @@ def test_the_command_that_shows_a_failed_test_works(rego_folder: Path) -> None:
         ("model", {"sensitive": {"rolls": []}}, "model.sensitive.rolls is no field", "Is roles meant"),
         ("wishes", {}, "wishes is no field", "Known here: tenant"),
         ("readings", {"kv_mean": None}, "readings.kv_mean is null", "Leave out"),
-        ("tenant", {"tpm": "30000"}, "tenant.tpm must be of type number, not '30000'", "question.json"),
-        ("subject", {"roles": ["a", 5]}, r"subject.roles\[1\] must be of type string", "question.json"),
-        ("request", {"stream": 1}, "request.stream must be of type boolean", "question.json"),
+        ("tenant", {"tpm": "30000"}, "tenant.tpm must be of type number, not '30000'", "schemas/question.json"),
+        ("subject", {"roles": ["a", 5]}, r"subject.roles\[1\] must be of type string", "schemas/question.json"),
+        ("node", {"kind": 1}, "node.kind must be of type string", "schemas/node_question.json"),
+        ("request", {"stream": 1}, "request.stream must be of type boolean", "schemas/question.json"),
     ],
 )
 def test_eval_refuses_questions_that_decide_never_asks(tmp_path: Path, section: str, fields: object, says: str, advice: str) -> None:

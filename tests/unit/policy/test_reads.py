@@ -108,12 +108,14 @@ def test_a_schema_of_one_field_has_no_other() -> None:
     ("reference", "says"),
     [
         ("input.tenant.qps", "METADATA custom.reads names only tenant.sla_class; it lacks tenant.qps."),
+        ("input.tenant", "METADATA custom.reads names only tenant.sla_class; it lacks tenant."),
         ("input.tenant.sla_clas", "Is sla_class meant?"),
+        ("input.model.sensitive.rolls", "Is roles meant?"),
         ("input.readings.live", "METADATA custom.reads lacks readings."),
         ("input.tenants", "Is tenant meant?"),
         ("data.x", ""),
     ],
 )
 def test_a_reference_that_is_not_declared_is_told_what_is_missing(reference: str, says: str) -> None:
-    """A known field that METADATA leaves out, a misspelt one, a section that is not read."""
-    assert says == why_undefined(reference, SECTION_SCHEMAS, [Read("tenant", ("sla_class",))])
+    """A known field that METADATA leaves out, or all but one of a section, a misspelt one, a section that is not read."""
+    assert says == why_undefined(reference, SECTION_SCHEMAS, [Read("tenant", ("sla_class",)), Read("model")])
