@@ -125,7 +125,7 @@ def _tokens(spec: ModelSpec, live: list[NodeState], known: list[NodeState], pool
     A cache keeps its size while its node is silent, so where none is live the sizes last told stand.
     """
     section: dict[str, Any] = {}
-    sizes = [state.reading.rank_tokens or spec.kv_tokens for state in known if state in live or not live]
+    sizes = [state.reading.rank_tokens or spec.kv_tokens for state in live or known]
     if largest := [size for size in sizes if size is not None] if not live else _all(sizes):
         section["capacity_tokens_max"] = int(max(largest))
     if free := _all(state.reading.free_tokens for state in live):
