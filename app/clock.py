@@ -6,10 +6,14 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """The two readings of time that exist in Sluice."""
+    """The readings of time that exist in Sluice."""
 
     def monotonic_ms(self) -> float:
         """Milliseconds since an arbitrary start; never steps back. For intervals, leases and buckets."""
+        ...
+
+    def cpu_ms(self) -> float:
+        """Milliseconds of a core that this thread has used. For what a piece of work costs, however busy the machine is."""
         ...
 
     def utcnow(self) -> datetime:
@@ -28,6 +32,10 @@ class SystemClock:
         """Milliseconds since this object was made."""
         return (time.monotonic_ns() - self._start_ns) / 1e6
 
+    def cpu_ms(self) -> float:
+        """Since the thread began."""
+        return time.thread_time_ns() / 1e6
+
     def utcnow(self) -> datetime:
         """Now, in UTC."""
         return datetime.now(UTC)
@@ -42,6 +50,10 @@ class ManualClock:
 
     def monotonic_ms(self) -> float:
         """Milliseconds advanced so far, plus the start value."""
+        return self._monotonic_ms
+
+    def cpu_ms(self) -> float:
+        """The same: whatever advances the clock is work."""
         return self._monotonic_ms
 
     def utcnow(self) -> datetime:

@@ -15,8 +15,14 @@ from app.errors import SluiceError
 
 KEEP_PAGES = 4
 """Lines remembered, in pages: values that come back (0.0, a full bucket) are common, all values ever seen are not wanted."""
-MOST_SERIES = 100_000
-"""Series remembered. An engine has some hundreds; one that invents labels for ever must not fill our memory."""
+MOST_LINES = 10_000
+"""Of one page. A page of vLLM has 600, each further engine rank as many again, one of Triton 20 for each model; to read so many
+lines that were never seen takes 20 ms, and 100 where OpenMetrics is checked."""
+MOST_SERIES = 2 * MOST_LINES
+"""Series remembered: more than the largest page has. One that invents labels for ever must not fill our memory."""
+MOST_CHECKED_BYTES, MOST_CHECKED_LINE_BYTES = 512 * 1024, 16 * 1024
+"""Of an OpenMetrics page, and of a line on it (a real one has 1 KB): prometheus_client takes up to 0.4 s for so much, and for one
+long line the square of its time; readings of other engines, which wait meanwhile, count for a second."""
 
 _LABEL = rb'[ \t]*+[a-zA-Z_][a-zA-Z0-9_]*+[ \t]*+=[ \t]*+"(?:[^"\\]|\\.)*+"[ \t]*+'
 _SAMPLE = re.compile(
@@ -65,15 +71,17 @@ class Exposition:
     def read(self, body: bytes, content_type: str) -> dict[Series, float]:
         """The wanted samples; of a series that stands twice (with time stamps), the last. Raises PageBroken."""
         openmetrics = _is_openmetrics(content_type)
+        if (count := body.count(b"\n")) > MOST_LINES:
+            raise PageBroken(f"the page has {count} lines, more than {MOST_LINES}: let the engine drop metrics or labels")
         if b"\r" in body:
             body = body.replace(b"\r\n", b"\n")
         lines = body.split(b"\n")
+        self._forget(lines)
         samples = list(map(self._lines.get, lines))
         if None in samples:
             self._parse(lines, samples)
         if openmetrics:
-            self._check(body, len(lines))
-        self._forget(lines)
+            self._check(body, lines)
         return dict(sample for sample in samples if sample)
 
     def _parse(self, lines: list[bytes], samples: list[Sample | None]) -> None:
@@ -113,13 +121,15 @@ class Exposition:
         key = (name.decode(), frozenset(pairs.items()))
         return self._series.setdefault(key, Series(key[0], pairs))
 
-    def _check(self, body: bytes, line_count: int) -> None:
+    def _check(self, body: bytes, lines: list[bytes]) -> None:
         """OpenMetrics' own rules, in full only where the page has a shape that was not checked yet."""
         if not body.endswith((b"# EOF\n", b"# EOF")):
             raise PageBroken("the page does not end with # EOF: it was cut")
-        shape = (self._shapes_seen, line_count)
+        shape = (self._shapes_seen, len(lines))
         if shape == self._checked:
             return
+        if len(body) > MOST_CHECKED_BYTES or max(map(len, lines)) > MOST_CHECKED_LINE_BYTES:
+            raise PageBroken("too large for OpenMetrics: let the engine answer text/plain, or drop metrics or labels")
         try:
             for _ in text_string_to_metric_families(body.decode()):  # type: ignore[no-untyped-call]
                 pass
@@ -128,8 +138,9 @@ class Exposition:
         self._checked = shape
 
     def _forget(self, lines: list[bytes]) -> None:
+        """Stay in bounds before a page is read: one that breaks has left its lines, too."""
         if len(self._lines) > KEEP_PAGES * len(lines):
-            self._lines = {line: self._lines[line] for line in lines}
+            self._lines = {line: self._lines[line] for line in lines if line in self._lines}
         if len(self._parts) > MOST_SERIES:
             self._parts.clear()
             self._series.clear()

@@ -63,13 +63,16 @@ class Pages:
 
     def read(self, body: bytes, content_type: str) -> dict[str, PageReading]:
         """What the page says, by model as it names it; the name is empty where it names none. Raises PageBroken."""
-        told = self._by_model(self._exposition.read(body, content_type))
-        return {model: self._page_reading(told[model]) for model in sorted(told)}
+        told = self.told(body, content_type)
+        return {model: self.reading(told[model]) for model in sorted(told)}
 
-    def _by_model(self, samples: Mapping[Series, float]) -> dict[str, Told]:
-        """Samples by model. Those that name none speak of the page's only model; beside several they are nobody's."""
+    def told(self, body: bytes, content_type: str) -> dict[str, Told]:
+        """The page's samples by model, for `reading`. Raises PageBroken.
+
+        Those that name no model speak of the page's only one; beside several they are nobody's.
+        """
         models: dict[str, Told] = {}
-        for series, value in samples.items():
+        for series, value in self._exposition.read(body, content_type).items():
             model, part = self._places.get(series) or self._place(series)
             models.setdefault(model, {}).setdefault(series.name, []).append((series, part, value))
         if len(models) > 1 and (unnamed := models.pop("", None)) and len(models) == 1:
@@ -78,17 +81,8 @@ class Pages:
                 only.setdefault(name, its_samples)
         return models
 
-    def _place(self, series: Series) -> tuple[str, Part]:
-        """The model and the part of it that a series speaks of: learnt once, as the exposition learns its lines."""
-        if len(self._places) > MOST_SERIES:
-            self._places.clear()
-        labels = series.labels
-        model = next((name for label in self._names.model_labels if (name := labels.get(label))), "")
-        part = (self._rank(labels), frozenset(pair for pair in labels.items() if pair[0] not in self._no_part))
-        self._places[series] = (model, part)
-        return model, part
-
-    def _page_reading(self, told: Told) -> PageReading:
+    def reading(self, told: Told) -> PageReading:
+        """What the samples of one model say."""
         names = self._names
         kv, waiting, running = _whole(
             self._ranks(told, names.kv, most=1.0, combine=max),
@@ -111,6 +105,16 @@ class Pages:
             # NaN is not equal to itself, and so would look like movement.
             progress=tuple(None if math.isnan(value) else value for its_samples in told.values() for *_, value in its_samples),
         )
+
+    def _place(self, series: Series) -> tuple[str, Part]:
+        """The model and the part of it that a series speaks of: learnt once, as the exposition learns its lines."""
+        if len(self._places) > MOST_SERIES:
+            self._places.clear()
+        labels = series.labels
+        model = next((name for label in self._names.model_labels if (name := labels.get(label))), "")
+        part = (self._rank(labels), frozenset(pair for pair in labels.items() if pair[0] not in self._no_part))
+        self._places[series] = (model, part)
+        return model, part
 
     def _ranks(self, told: Told, values: Iterable[Value], *, most: float = MOST, combine: Combine = operator.add) -> Ranks:
         """Each rank under the first of `values` that the page has: slices count once, other parts of a rank are combined."""

@@ -6,7 +6,7 @@ the problem; no other engine waits for it. Whoever reads the snapshot drops what
 
 import asyncio
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import aiohttp
@@ -21,6 +21,7 @@ from app.telemetry.board import Board
 from app.telemetry.exposition import PageBroken
 from app.telemetry.history import History
 from app.telemetry.names import Names
+from app.telemetry.pace import Pace
 from app.telemetry.pages import Pages
 from app.telemetry.scrape import ScrapeFailed, fetch
 from app.telemetry.snapshot import Node, Reading
@@ -45,18 +46,20 @@ GOLDEN = (math.sqrt(5) - 1) / 2
 All at once would keep a core busy for half of each period, and the last of them waiting."""
 
 MISSING_HINT = "Where an engine of this kind does not tell a signal, leave it out of `signals` in the model spec."
+NAMED = 10
+"""Models of a page that a line of the log names."""
 
 
-def by_configured_name(models: Sequence[str], told: Mapping[str, Reading]) -> Mapping[str, Reading]:
-    """Readings under the names we know.
+def names_on_page(models: Sequence[str], told: Collection[str]) -> dict[str, str]:
+    """What the page calls each configured model that it tells; the others on it are nobody's.
 
     A page that tells one model tells it under its first name or its path, so it stands for every model configured for the
     engine: they are names of that one.
     """
-    if len(told) == 1 and not told.keys() >= set(models):
-        (reading,) = told.values()
-        return dict.fromkeys(models, reading)
-    return told
+    if len(told) == 1:
+        (name,) = told
+        return dict.fromkeys(models, name)
+    return {model: model for model in models if model in told}
 
 
 def _node(engine: EngineSettings) -> Node:
@@ -115,24 +118,25 @@ class Poller:
     async def _poll(self, engine: EngineSettings, phase: float) -> None:
         """Scrape for ever, one scrape in flight, the next one `poll_ms` after the start of the last or when that is over.
 
-        The first is made at once, and the second after `phase` (0..1) of that time.
+        The first is made at once, and the second after `phase` (0..1) of that time; a page that costs much makes it longer.
         """
-        pages, history = Pages(NAMES[engine.kind]), History()
-        pause_ms = engine.poll_ms * phase
+        pages, history, pace = Pages(NAMES[engine.kind]), History(), Pace(engine.name, engine.poll_ms, self._clock, phase)
         while True:
             started_ms = self._clock.monotonic_ms()
-            await self._scrape(engine, pages, history)
+            await self._scrape(engine, pages, history, pace)
             took_ms = self._clock.monotonic_ms() - started_ms
             self._metrics.scrape_seconds.observe(took_ms / 1000)
-            await asyncio.sleep(max(0.0, pause_ms - took_ms) / 1000)
-            pause_ms = engine.poll_ms
+            await asyncio.sleep(pace.pause_ms(took_ms) / 1000)
 
-    async def _scrape(self, engine: EngineSettings, pages: Pages, history: History) -> None:
+    async def _scrape(self, engine: EngineSettings, pages: Pages, history: History, pace: Pace) -> None:
         started_ms = self._clock.monotonic_ms()
         try:
             raw = await fetch(self._session, engine.url.rstrip("/") + "/metrics", self._timeout_ms)
-            told = history.push(pages.read(raw.body, raw.content_type), started_ms)
-            readings = by_configured_name(engine.models, told)
+            with pace.reading():
+                told = pages.told(raw.body, raw.content_type)
+                names = names_on_page(engine.models, told)
+                of_page = history.push({name: pages.reading(told[name]) for name in set(names.values())}, started_ms)
+            readings = {model: of_page[name] for model, name in names.items()}
         except ScrapeFailed as error:
             self._bad(engine, error.problem, str(error))
         except PageBroken as error:
@@ -140,7 +144,7 @@ class Poller:
         except Exception as error:  # noqa: BLE001 - whatever an answer provokes, this engine is asked again
             self._bad(engine, "parse", repr(error))
         else:
-            self._good(engine, readings, started_ms)
+            self._good(engine, readings, told, started_ms)
 
     def _bad(self, engine: EngineSettings, problem: str, detail: str) -> None:
         node = self.board.node(engine.name)
@@ -150,14 +154,14 @@ class Poller:
         self._metrics.scrapes.labels(engine.name, problem).inc()
         self._metrics.node_live.labels(engine.name).set(0)
 
-    def _good(self, engine: EngineSettings, readings: Mapping[str, Reading], started_ms: float) -> None:
+    def _good(self, engine: EngineSettings, readings: Mapping[str, Reading], told: Collection[str], started_ms: float) -> None:
         missing = [(model, self._missing(model, readings)) for model in engine.models]
         problem = next((f"missing:{signal}" for _, signal in missing if signal), None)
         if self._troubles[engine.name].heard(problem):
-            told = sorted(readings)
-            log.warning("scrape.missing", node=engine.name, problem=problem, models=engine.models, told=told, hint=MISSING_HINT)
+            on_page = sorted(told)[:NAMED]
+            log.warning("scrape.missing", node=engine.name, problem=problem, models=engine.models, told=on_page, hint=MISSING_HINT)
         # The age counts from the moment of asking: the engine may have written its page at any time since.
-        self.board.put(replace(_node(engine), readings=dict(readings), problem=problem), started_ms)
+        self.board.put(replace(_node(engine), readings=readings, problem=problem), started_ms)
         self._metrics.scrapes.labels(engine.name, "missing" if problem else "ok").inc()
         self._metrics.node_live.labels(engine.name).set(0 if problem else 1)
         for model in engine.models:

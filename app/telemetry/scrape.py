@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import aiohttp
 
-MOST_PAGE_BYTES = 4 * 1024 * 1024
-"""A real page has 50 KB; more than this is no page of an engine."""
+MOST_PAGE_BYTES = 2 * 1024 * 1024
+"""A real page has 50 KB, and the most lines that are read 1 MB; more than this is no page of an engine."""
 ACCEPT = "text/plain;version=0.0.4,*/*;q=0.1"
 """OpenMetrics is read where an engine insists, but not asked for: prometheus_client takes any mention of it for a wish,
 whatever its q, and then writes vLLM's names with an underscore for the colon."""
@@ -68,6 +68,6 @@ async def _bounded(response: aiohttp.ClientResponse) -> bytes:
     async for part in response.content.iter_any():
         size += len(part)
         if size > MOST_PAGE_BYTES:
-            raise ScrapeFailed("parse", f"the page is larger than {MOST_PAGE_BYTES} bytes")
+            raise ScrapeFailed("parse", f"the page is larger than {MOST_PAGE_BYTES} bytes: let the engine drop metrics or labels")
         parts.append(part)
     return b"".join(parts)

@@ -157,6 +157,39 @@ def test_memory_stays_in_bounds(monkeypatch):
     assert len(reader._parts) <= 50 + 2
 
 
+def test_pages_that_always_break_leave_memory_in_bounds():
+    """A page whose values never repeat and that breaks at its end does not fill the memory either."""
+    reader = Exposition(frozenset(["a"]))
+    for number in range(1000):
+        with pytest.raises(PageBroken):
+            reader.read(f"a {number}\n<html>\n".encode(), TEXT)
+
+    assert len(reader._lines) <= 4 * 3 + 3
+
+
+@pytest.mark.parametrize("content_type", [TEXT, OPENMETRICS])
+def test_a_page_of_too_many_lines_is_refused(content_type):
+    """Ten thousand lines are read, one more is a broken page that names the remedy; nothing of it is remembered."""
+    reader, end = Exposition(frozenset(["a"])), b"# EOF\n" if content_type == OPENMETRICS else b"# no more\n"
+    lines = [b'a{x="%d"} 1\n' % number for number in range(10_000)]
+    assert len(reader.read(b"".join(lines[1:]) + end, content_type)) == 9_999
+    known = len(reader._lines)
+
+    with pytest.raises(PageBroken, match="drop metrics or labels"):
+        reader.read(b"".join(lines) + end, content_type)
+    assert len(reader._lines) == known
+
+
+@pytest.mark.parametrize(
+    "line", [b'a{x="%s"} 1\n' % (b"x" * 20_000), b'a{x="%s"} 1\n' % (b"x" * 8_000) * 80], ids=["a long line", "many bytes"]
+)
+def test_what_is_too_large_for_openmetrics(line):
+    """OpenMetrics, whose check is slow, is refused above 512 KiB or 16 KiB a line; text of that size is read."""
+    assert len(read(line)) == 1
+    with pytest.raises(PageBroken, match="too large for OpenMetrics"):
+        read(line + b"# EOF\n", OPENMETRICS)
+
+
 @given(st.dictionaries(st.text(max_size=12), st.floats(allow_nan=False), max_size=5))
 def test_what_the_usual_exporter_writes_is_read(values):
     """Every label and value that prometheus_client can write comes back character for character."""
