@@ -6,12 +6,15 @@ import math
 class Smoothed:
     """Exponentially weighted mean over time: after `half_life_ms` a value counts half, however many samples came since.
 
-    After `forget_ms` without a sample it is unknown: an engine that does nothing has no latency, not an old one.
+    After `forget_ms` without a sample it is unknown: an engine that does nothing has no latency, not an old one. With
+    `falls_by_ratio` it comes down by its ratio, not by its distance: a latency of 20 s that is 200 ms again would else take
+    seven half-lives to be seen, and a limit that follows it would stay down as long.
     """
 
-    def __init__(self, half_life_ms: float, forget_ms: float) -> None:
+    def __init__(self, half_life_ms: float, forget_ms: float, *, falls_by_ratio: bool = False) -> None:
         self._half_life_ms = half_life_ms
         self._forget_ms = forget_ms
+        self._falls_by_ratio = falls_by_ratio
         self._value: float | None = None
         self._sampled_ms = 0.0
 
@@ -25,7 +28,11 @@ class Smoothed:
             self._value = None
         if value is None or not math.isfinite(value):
             return self._value
-        kept = 0.0 if self._value is None else 0.5 ** (elapsed_ms / self._half_life_ms)
-        self._value = kept * (self._value or 0.0) + (1 - kept) * value
+        self._value = value if self._value is None else self._mean(self._value, value, 0.5 ** (elapsed_ms / self._half_life_ms))
         self._sampled_ms = now_ms
         return self._value
+
+    def _mean(self, before: float, value: float, kept: float) -> float:
+        if self._falls_by_ratio and 0 < value < before:
+            return float(before**kept * value ** (1 - kept))
+        return kept * before + (1 - kept) * value

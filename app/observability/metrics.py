@@ -124,6 +124,20 @@ class Metrics:
             ["tenant", "model", "region", "sla_class"],
             registry=r,
         )
+        self.computed = (
+            self.quota_used,
+            self.in_flight_requests,
+            self.in_flight_tokens,
+            self.node_live,
+            self.node_kv,
+            self.node_waiting,
+            self.node_shut_out,
+            self.node_max_in_flight,
+            self.node_max_num_seqs,
+            self.model_blind,
+            self.snapshot_age,
+        )
+        """Gauges that are set when somebody looks (app/api/gauges.py)."""
 
     def _add_signals(self) -> None:
         """What engines and GPUs say, and how they are asked."""
@@ -142,10 +156,10 @@ class Metrics:
         self.model_blind = Gauge(
             "sluice_model_blind", "1 where no node of the model is live, as apart from one that is full.", ["model"], registry=r
         )
-        self.node_frozen = Gauge(
-            "sluice_engine_frozen",
-            "1 where the gauges of a busy node do not move, and only a probe goes there.",
-            ["node", "model"],
+        self.node_shut_out = Gauge(
+            "sluice_engine_shut_out",
+            "1 where a node with a fresh page gets no requests but a probe, by why (frozen, failing, avoided).",
+            ["node", "model", "why"],
             registry=r,
         )
         self.node_max_in_flight = Gauge(

@@ -55,7 +55,7 @@ class _Latency:
 
     def __init__(self) -> None:
         self._before: Counted | None = None
-        self._smoothed = Smoothed(HALF_LIFE_MS, FORGET_MS)
+        self._smoothed = Smoothed(HALF_LIFE_MS, FORGET_MS, falls_by_ratio=True)
 
     def push(self, now: Counted | None, now_ms: float) -> float | None:
         mean_ms = _mean_ms(self._before, now)

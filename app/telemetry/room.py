@@ -39,20 +39,26 @@ def _memory(node: Node, fresh: Mapping[str, Gpu]) -> Memory:
 
 
 def _with_room(reading: Reading, spec: ModelSpec, memory: Memory) -> Reading:
-    """The reading, its free tokens told by the model spec where no page tells blocks: by the shape, else as declared (B6).
+    """The reading, its free tokens as the page tells by its blocks, else as declared, but no more than the card has memory for (B6).
 
-    Free device memory of an engine that takes all of it at its start says nothing about its cache.
+    Free device memory of an engine that takes all of it at its start says nothing about its cache; one that does not may have
+    more blocks than memory.
     """
-    if reading.free_tokens is not None:
-        return reading
-    if spec.kv_tokens is not None and reading.kv_ratio is not None:
-        return replace(reading, free_tokens=math.floor(spec.kv_tokens * (1 - reading.kv_ratio)))
+    told = reading.free_tokens
+    if told is None and spec.kv_tokens is not None and reading.kv_ratio is not None:
+        told = math.floor(spec.kv_tokens * (1 - reading.kv_ratio))
+    on_card = _on_card(spec, memory)
+    free = min((room for room in (told, on_card) if room is not None), default=None)
+    return reading if free == reading.free_tokens else replace(reading, free_tokens=free)
+
+
+def _on_card(spec: ModelSpec, memory: Memory) -> int | None:
     if spec.preallocates or memory.free_bytes is None:
-        return reading
+        return None
     if spec.layers is None or spec.kv_heads is None or spec.head_dim is None or spec.kv_bytes is None:
-        return reading
+        return None
     per_token = bytes_per_token(layers=spec.layers, kv_heads=spec.kv_heads, head_dim=spec.head_dim, kv_bytes=spec.kv_bytes)
-    return replace(reading, free_tokens=tokens_that_fit(memory.free_bytes, per_token))
+    return tokens_that_fit(memory.free_bytes, per_token)
 
 
 def _all(values: Iterable[float | None]) -> list[float]:

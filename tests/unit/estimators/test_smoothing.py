@@ -68,3 +68,12 @@ def test_stays_between_the_values_seen(steps: list[tuple[float, float | None]]):
         seen += [value] if value is not None else []
         told = mean.push(value, now_ms)
         assert told is None or min(seen) * (1 - 1e-9) <= told <= max(seen) * (1 + 1e-9)
+
+
+def test_a_latency_falls_by_its_ratio():
+    """From 20 s to 200 ms: after one half-life the mean is 2 s, the geometric one, where distances would leave 10.1 s; it rises by distance."""
+    smoothed = Smoothed(1000.0, 10_000.0, falls_by_ratio=True)
+    smoothed.push(20_000.0, 0.0)
+
+    assert smoothed.push(200.0, 1000.0) == pytest.approx(2000.0)
+    assert smoothed.push(4000.0, 2000.0) == pytest.approx(3000.0)

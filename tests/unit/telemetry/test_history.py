@@ -78,8 +78,9 @@ def test_counters_under_another_name_are_not_compared():
 
 
 def test_latencies_are_smoothed():
-    """A second after a step of 250 ms, one of 50 ms counts half: 150 ms."""
-    assert iterations([(0, 0)], [(0.25, 1)], [(0.30, 2)], step_ms=1000.0) == [None, 250.0, 150.0]
+    """A second after a step of 50 ms, one of 250 ms counts half: 150 ms. Downwards the ratio halves: from 400 ms to 100 ms, 200 ms."""
+    assert iterations([(0, 0)], [(0.05, 1)], [(0.30, 2)], step_ms=1000.0) == [None, pytest.approx(50.0), pytest.approx(150.0)]
+    assert iterations([(0, 0)], [(0.4, 1)], [(0.5, 2)], step_ms=1000.0) == [None, pytest.approx(400.0), pytest.approx(200.0)]
 
 
 def test_an_idle_engine_has_no_latency():

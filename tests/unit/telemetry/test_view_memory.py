@@ -75,8 +75,13 @@ def test_standing_still_grows_as_an_age_does():
     assert later.nodes[0].readings["m"] == first.nodes[0].readings["m"]
 
 
+def test_no_more_fits_than_the_card_has_memory_for():
+    """The page has a million free blocks' tokens, the card 40 GiB: 327 680 tokens of this shape fit."""
+    assert readings(node("a", "G0", free_tokens=1_000_000), gpus=(gpu("G0", 40),), spec=SHAPED)["free_tokens"] == 327_000
+
+
 def test_room_by_the_pages_blocks_comes_first():
-    """Free tokens of the page stand, whatever the card says; over two nodes they are summed. A request must fit one engine rank."""
+    """Free tokens of the page stand where the card has room for them; over two nodes they are summed. A request must fit one engine rank."""
     told = readings(
         node("a", "G0", free_tokens=1000, capacity_tokens=4000, rank_tokens=2000),
         node("b", free_tokens=500, capacity_tokens=3000, rank_tokens=3000),

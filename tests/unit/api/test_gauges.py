@@ -9,7 +9,7 @@ from app.limiter.charge import Charge, Usage
 from app.limiter.memory import MemoryLimiter
 from app.observability.metrics import Metrics
 from app.telemetry.snapshot import Reading
-from app.telemetry.view import ModelView, NodeState, View
+from app.telemetry.view import ModelView, NodeState, Standing, View
 
 
 class Bench:
@@ -59,3 +59,47 @@ async def test_a_node_that_is_gone_is_shown_while_it_holds_something():
     assert bench.look() == {("vllm-0", "m"): (1, 60)}
     await bench.limiter.settle("l-1", "k", Usage(10, 10))
     assert bench.look() == {}
+
+
+def gauge(bench: Bench, name: str) -> dict[tuple[str, ...], float]:
+    """A gauge by its label values, as a scrape shows it."""
+    bench.look()
+    return {
+        tuple(sample.labels.values()): sample.value
+        for family in bench.metrics.registry.collect()
+        if family.name == name
+        for sample in family.samples
+    }
+
+
+def state(model: str, why: str = "", **standing: Any) -> NodeState:
+    return NodeState("a", model, Reading(kv_ratio=0.5), 40.0, why, standing=Standing(**standing))
+
+
+def test_a_node_is_live_where_all_of_its_models_are():
+    """One of its two models lacks a declared signal: the node is not live, in whatever order they are configured."""
+    bench = Bench()
+    for states in ((state("m"), state("n", "missing:kv")), (state("n", "missing:kv"), state("m"))):
+        bench.readings.view = View(nodes=states)
+        assert gauge(bench, "sluice_engine_live") == {("a",): 0}
+
+
+def test_why_a_node_gets_no_requests_is_told():
+    """Frozen, failing and avoided are each its own series; a node that is stale is none of them."""
+    bench = Bench()
+    bench.readings.view = View(nodes=(state("f", "frozen"), state("v", avoid=True), state("s", "stale", avoid=True)))
+
+    told = gauge(bench, "sluice_engine_shut_out")
+    assert {place for place, value in told.items() if value} == {("a", "f", "frozen"), ("a", "v", "avoided")}
+    assert len(told) == 9
+
+
+def test_a_blind_model_has_no_age():
+    """Its last age would look like that of a live one; a model that is gone leaves nothing at all."""
+    bench = Bench()
+    assert gauge(bench, "sluice_snapshot_age_seconds") == {("m",): 0.04}
+    bench.readings.view = View(models={"m": ModelView({"live": 0})})
+    assert gauge(bench, "sluice_snapshot_age_seconds") == {}
+    assert gauge(bench, "sluice_model_blind") == {("m",): 1}
+    bench.readings.view = View()
+    assert gauge(bench, "sluice_model_blind") == {}
