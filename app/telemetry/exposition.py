@@ -71,11 +71,11 @@ class Exposition:
     def read(self, body: bytes, content_type: str) -> dict[Series, float]:
         """The wanted samples; of a series that stands twice (with time stamps), the last. Raises PageBroken."""
         openmetrics = _is_openmetrics(content_type)
-        if (count := body.count(b"\n")) > MOST_LINES:
-            raise PageBroken(f"the page has {count} lines, more than {MOST_LINES}: let the engine drop metrics or labels")
         if b"\r" in body:
             body = body.replace(b"\r\n", b"\n")
-        lines = body.split(b"\n")
+        lines = body.split(b"\n", MOST_LINES + 1)
+        if len(lines) > MOST_LINES + 1:  # what stands after the last line's end is none
+            raise PageBroken(f"the page has more than {MOST_LINES} lines: let the engine drop metrics or labels")
         self._forget(lines)
         samples = list(map(self._lines.get, lines))
         if None in samples:
