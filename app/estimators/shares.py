@@ -1,24 +1,11 @@
 """Whole shares of a whole total: by largest remainder, so that they sum to exactly the total and never above it (C8, B11)."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import TypeVar
 
 K = TypeVar("K")
-
-
-def shared(total: int, weights: Sequence[float], most: Sequence[int] | None = None) -> tuple[int, ...]:
-    """`total` in proportion of `weights`, none above its `most`: whole numbers that sum to the total.
-
-    What is left after rounding down goes to the largest remainders, ties by order; what one's `most` leaves goes to the
-    others. A weight of 0 gets 0. The sum is below the total only where all are at their most, or no weight is above 0.
-    Raises ValueError where a weight is negative or no number.
-    """
-    exact = {place: _exact(weight) for place, weight in enumerate(weights)}
-    limits = dict.fromkeys(exact, total) if most is None else dict(enumerate(most))
-    shares = _bounded(total, {place: weight for place, weight in exact.items() if weight}, dict.fromkeys(exact, 0), limits)
-    return tuple(shares.get(place, 0) for place in exact)
 
 
 def arbitrated(bases: Mapping[str, int], factors: Mapping[str, float]) -> dict[str, int]:

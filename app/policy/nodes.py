@@ -15,7 +15,7 @@ from app.policy.bundle import Compiled, Group
 from app.policy.failures import Failures
 from app.policy.kinds import NODES
 from app.policy.memo import Memo
-from app.policy.node_answer import Avoid, NodeAnswer, NodePart, Outcome, Place, combine
+from app.policy.node_answer import NodeAnswer, NodePart, Outcome, Place, combine
 from app.policy.node_parts import parse_node
 from app.policy.node_shadow import NodeShadow
 from app.policy.plan import group_key, holds, values_of
@@ -24,8 +24,6 @@ from app.policy.question import Asked, Section
 from app.policy.settled import Settled
 from app.policy.unanswered import PolicyTimeout, PolicyUnavailable, PolicyUndefined, Unanswered
 from app.settings import RuleMode
-
-__all__ = ["Avoid", "NodeAnswer", "NodePolicy", "NodeQuestion", "Place"]
 
 MEMO_BYTES = 4 << 20
 """Some thousand answers: what hundreds of nodes ask again within seconds, and no more, since readings seldom return."""

@@ -8,9 +8,6 @@ import orjson
 
 from app.policy.reads import Read
 
-SECTIONS = ("tenant", "model", "readings", "subject", "request", "time")
-"""All sections, in the order in which group names and memo keys list them."""
-
 
 def encoded(value: Any) -> bytes:
     """Canonical JSON in no more memory than it needs: the encoder's own bytes keep their buffer of 1 to 4 KiB for life."""

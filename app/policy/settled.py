@@ -52,7 +52,7 @@ class Settled:
     def _key(self, compiled: Compiled, question: Asked) -> tuple[bytes, ...]:
         """All that the answer depends on."""
         if compiled.revision != self._revision:
-            groups = [group for group in compiled.groups_of(NODES) if group.mode != "off"]
+            groups = [group for group in compiled.groups_of(NODES) if group.mode == "on"]
             self._revision, self._reads = compiled.revision, folded(read for group in groups for read in _reads(group))
         return tuple([question.part(read).key for read in self._reads])
 

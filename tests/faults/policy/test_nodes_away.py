@@ -6,7 +6,7 @@ import signal
 import time
 from pathlib import Path
 
-from app.policy.nodes import NodeAnswer
+from app.policy.node_answer import NodeAnswer
 from app.policy.unanswered import PolicyUnavailable, Unanswered
 from tests.fixtures.policy import Running, node_question, running_policy, tenant, write_rule
 

@@ -10,7 +10,6 @@ from app.errors import PolicyRefused
 from app.policy.advice import advise
 from app.policy.check import compile_policy
 from app.policy.coverage import run_tests
-from app.policy.question import SECTIONS
 from app.policy.reads import names_of
 from app.policy.scaffold import write_rule as begin_rule
 from app.policy.schema import SECTION_SCHEMAS
@@ -196,7 +195,9 @@ async def test_a_rule_is_warned_of_what_it_loses_itself(rego_folder: Path, opa_b
 async def test_a_new_rule_compiles_and_its_test_passes(rego_folder: Path, opa_binary: Path) -> None:
     """What `sluice policy new` writes passes every check, whatever section or field it reads, and is only watched at first."""
     fields = [(section, field) for section, schema in SECTION_SCHEMAS.items() for field in schema["properties"]]
-    reads = {f"fresh_{section}_{field}": f"{section}.{field}" for section, field in fields} | {f"fresh_{name}": name for name in SECTIONS}
+    reads = {f"fresh_{section}_{field}": f"{section}.{field}" for section, field in fields} | {
+        f"fresh_{name}": name for name in SECTION_SCHEMAS
+    }
     for name, read in reads.items():
         begin_rule(rego_folder, name, [read])
 

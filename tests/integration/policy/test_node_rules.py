@@ -14,7 +14,7 @@ from app.policy.check import compile_policy
 from app.policy.examples import NODE_EXAMPLES
 from app.policy.kinds import NODES
 from app.policy.modes import Modes
-from app.policy.nodes import Avoid, NodeAnswer
+from app.policy.node_answer import Avoid, NodeAnswer
 from tests.fixtures.policy import node_question, question, running_policy, write_rule
 from tests.fixtures.waiting import until
 

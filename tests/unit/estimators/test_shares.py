@@ -7,60 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.estimators.shares import arbitrated, shared
+from app.estimators.shares import arbitrated
 
 
-@pytest.mark.parametrize(
-    ("total", "weights", "most", "expected"),
-    [
-        (81, [1] * 7, None, (12, 12, 12, 12, 11, 11, 11)),  # 11.57 each: 77, and one more for the first four
-        (120, [3, 1, 2], None, (60, 20, 40)),
-        (100, [1, 1, 1], None, (34, 33, 33)),
-        (2, [1] * 5, None, (1, 1, 0, 0, 0)),
-        (10, [0, 1], None, (0, 10)),
-        (10, [0, 0], None, (0, 0)),
-        (0, [1, 2], None, (0, 0)),
-        (7, [], None, ()),
-        (10, [1, 2, 2], None, (2, 4, 4)),
-        (10, [0.5, 0.3, 0.2], None, (5, 3, 2)),
-        (11, [0.5, 0.3, 0.2], None, (6, 3, 2)),  # 5.5, 3.3, 2.2
-        (10, [8, 1, 1], [4, 9, 9], (4, 3, 3)),  # the first would have 8: what it may not have goes to the others
-        (10, [8, 1, 1], [4, 2, 9], (4, 2, 4)),
-        (10, [8, 1, 1], [2, 2, 2], (2, 2, 2)),  # all at their most
-        (10, [1, 0], [3, 9], (3, 0)),
-    ],
-)
-def test_shares_by_hand(total: int, weights: list[float], most: list[int] | None, expected: tuple[int, ...]):
-    """Shares are what a calculation by hand gives."""
-    assert expected == shared(total, weights, most)
-
-
-def test_a_weight_is_a_number_of_0_or_more():
-    """Weights that no share can be made of are refused."""
-    for weight in (-1.0, float("nan"), float("inf")):
-        with pytest.raises(ValueError, match="weight: must be a number of 0 or more"):
-            shared(10, [1.0, weight])
-
-
-weights = st.one_of(st.integers(0, 5).map(float), st.floats(0, 1e6))
-
-
-@given(st.integers(0, 10_000), st.lists(st.tuples(weights, st.integers(0, 3000)), max_size=12))
-def test_shares_sum_to_the_total(total: int, parties: list[tuple[float, int]]):
-    """The sum is the total, or all that the bounds let in; nobody is above its most; weight 0 gets 0."""
-    most = [limit for _, limit in parties]
-    shares = shared(total, [weight for weight, _ in parties], most)
-
-    assert sum(shares) == min(total, sum(limit for weight, limit in parties if weight))
-    assert all(0 <= share <= limit for share, limit in zip(shares, most, strict=True))
-    assert all(not share for share, (weight, _) in zip(shares, parties, strict=True) if not weight)
-
-
-@given(st.integers(0, 10_000), st.lists(st.integers(1, 1000), min_size=1, max_size=12))
-def test_shares_are_within_one_of_their_ideal(total: int, parties: list[int]):
-    """Without bounds each gets its exact share rounded down or up."""
-    for share, weight in zip(shared(total, parties), parties, strict=True):
-        assert abs(share - Fraction(total * weight, sum(parties))) < 1
+@pytest.mark.parametrize("factor", [-1.0, float("nan"), float("inf")])
+def test_a_factor_is_a_number_of_0_or_more(factor: float):
+    """Factors that no share can be made of are refused."""
+    with pytest.raises(ValueError, match="weight: must be a number of 0 or more"):
+        arbitrated({"a": 8}, {"a": factor})
 
 
 @pytest.mark.parametrize(

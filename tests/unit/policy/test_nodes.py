@@ -11,7 +11,8 @@ from app.clock import ManualClock
 from app.observability.metrics import Metrics
 from app.policy.batch import MOST_BESIDE, Batcher
 from app.policy.kinds import NODES
-from app.policy.nodes import PAUSE_LEAST_MS, PAUSE_MOST_MS, Avoid, NodeAnswer, NodePolicy, NodeQuestion
+from app.policy.node_answer import Avoid, NodeAnswer
+from app.policy.nodes import PAUSE_LEAST_MS, PAUSE_MOST_MS, NodePolicy, NodeQuestion
 from app.policy.opa import Down, Slow
 from app.policy.policy import Policy
 from app.policy.question import Section

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from app.clock import ManualClock
 from app.policy.opa import Down
 from app.policy.policy import Generation
-from app.policy.question import SECTIONS, Question, Section
+from app.policy.question import Question, Section
+from app.policy.schema import SECTION_SCHEMAS
 from app.policy.unanswered import PolicyInvalid, PolicyUnavailable, PolicyUndefined, Unanswered
 from tests.unit.policy.opa_in_python import OpaInPython, conflict, policy_on, rule
 
@@ -37,10 +38,10 @@ def asked(tenant: str = "a", kv: float = 0.1, model: str = "m", facts: dict[str,
 
 
 sections = st.sampled_from([{}, {"id": "a"}, {"id": "b"}, {"id": "a", "other": 1}, {"other": 1}])
-questions = st.builds(Question, **{name: sections.map(Section.of) for name in SECTIONS})
+questions = st.builds(Question, **{name: sections.map(Section.of) for name in SECTION_SCHEMAS})
 rules = st.lists(
     st.tuples(
-        st.sets(st.sampled_from((*SECTIONS, *(f"{name}.id" for name in SECTIONS))), min_size=1, max_size=3),
+        st.sets(st.sampled_from((*SECTION_SCHEMAS, *(f"{name}.id" for name in SECTION_SCHEMAS))), min_size=1, max_size=3),
         st.sampled_from([(), ("model", "id")]),
     ),
     min_size=1,
