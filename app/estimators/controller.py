@@ -5,11 +5,15 @@ their set points, which come from policy. Admission is the proportional part: it
 The maximum in flight is the integral part: it moves by a rate, in the direction that the error's sign gives, and acts on
 ratios, so that a step of 10 % is as large at 4 as at 400. A change shows fully only when the requests that were there
 have ended, so the rate is counted in the time that requests last: faster would swing between too many and too few.
+
+Fewer requests can't make an engine faster than it is. So its iteration time is held against no less than what it can do:
+an engine that is slow by nature is not shut for it, one that becomes slower is.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from app.estimators.best import Best
 from app.estimators.smoothing import Smoothed
 
 SMOOTHING_MS = 300.0
@@ -41,6 +45,12 @@ SHED_GAIN = 2.0
 """Admission lost per unit of error below 0: least is let in at half of the set point above it."""
 LEAST_ADMISSION = 0.05
 """Never none at all: an engine that tells only latencies tells nothing while nothing runs, and would stay shut for ever."""
+BEST_FACTOR = 2.0
+"""Aim of an iteration, in the engine's best, where the set point is no more than that best: half of the aim is free then, so
+that noise and a few requests at once shed nothing, recovery is quick, and a fourfold time still shows in full."""
+LITTLE_RATIO = 1 / 16
+"""Share of the ceiling that is next to nothing at the engine: an eighth of a batch makes no step much longer. At the floor
+it doesn't matter who else is there: nothing is left that fewer requests of ours could make faster."""
 ADMISSION_UP_PER_S = 0.5
 """Admission returns within 2 s, not at a stroke."""
 
@@ -71,6 +81,11 @@ class Load:
         return self.in_flight if self.at_engine is None else min(self.in_flight, self.at_engine)
 
     @property
+    def present(self) -> int:
+        """Requests there, whoever sent them, as far as anybody knows."""
+        return self.in_flight if self.at_engine is None else self.at_engine
+
+    @property
     def lasts_s(self) -> float:
         """The time in which a change of the maximum shows."""
         lasts_ms = LASTS_MS if self.lasts_ms is None or not _possible(self.lasts_ms) else self.lasts_ms
@@ -99,6 +114,14 @@ def error(measured: Levels, set_points: Levels, proven: int = 0) -> float | None
     return min((share for share in shares if share is not None), default=None)
 
 
+def iteration_aim(set_point_ms: float, best_ms: float) -> float:
+    """The set point, or a multiple of what the engine can do, less what that is below the set point.
+
+    So the set point holds where the engine's best is two thirds of it or less: fewer requests do keep it there.
+    """
+    return max(set_point_ms, BEST_FACTOR * best_ms - max(0.0, set_point_ms - best_ms))
+
+
 class Controller:
     """One model on one node. Starts at the ceiling: what the engine is configured for holds until a signal speaks against it."""
 
@@ -110,19 +133,31 @@ class Controller:
         self._reach = 0.0
         """Up to here the maximum returns unasked: it stood here when a cut began that our own requests didn't press for."""
         self._admission = 1.0
+        self._best = Best()
 
     def update(self, measured: Levels, set_points: Levels, load: Load, *, floor: int, ceiling: int, now_ms: float) -> Output:
         """One step. 1 <= floor <= ceiling. While every signal is unknown both outputs hold, within floor and ceiling."""
         step_s = 0.0 if self._updated_ms is None else min(now_ms - self._updated_ms, MOST_STEP_MS) / 1000
         self._updated_ms = now_ms
         self._limit = max(min(self._limit, ceiling), floor)
-        raw = error(measured, set_points, load.proven)
+        unloaded = int(self._limit) <= floor or load.present <= LITTLE_RATIO * ceiling
+        raw = error(measured, self._aims(measured, set_points, step_s, unloaded=unloaded), load.proven)
         smoothed = self._smoothed.push(raw, now_ms)
         if raw is not None and smoothed is not None:
             self._move(smoothed, load, step_s)
             self._limit = max(min(self._limit, ceiling), floor)
             self._admit(smoothed, step_s)
         return Output(int(self._limit), self._admission)
+
+    def _aims(self, measured: Levels, set_points: Levels, step_s: float, *, unloaded: bool) -> Levels:
+        """The set points, with no less for an iteration than this engine can do; `unloaded`: while next to nothing is in flight."""
+        if measured.iteration_ms is None or set_points.iteration_ms is None:
+            return set_points
+        self._best.push(measured.iteration_ms, step_s * 1000, unloaded=unloaded)
+        if self._best.value_ms is None:
+            return set_points
+        aim_ms = iteration_aim(set_points.iteration_ms, self._best.value_ms)
+        return set_points if aim_ms == set_points.iteration_ms else replace(set_points, iteration_ms=aim_ms)
 
     def _move(self, error: float, load: Load, step_s: float) -> None:
         near = load.proven >= NEAR_RATIO * int(self._limit)

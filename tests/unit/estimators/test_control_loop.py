@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import pytest
 
-from app.estimators.controller import Levels
+from app.estimators.controller import Levels, Output
 from tests.unit.estimators.plant import Plant, Tick
 
 OVERLOAD_PER_S = 60.0
@@ -117,10 +117,24 @@ def test_one_signal_is_enough(signal: str, set_points: Levels, most_off: float):
     assert turns(maxima(between(plant, 20, 60))) <= 20
 
 
-@pytest.mark.parametrize("rate_per_s", [15.0, OVERLOAD_PER_S])
-def test_an_overload_leaves_no_scar(rate_per_s: float):
+@pytest.mark.parametrize(
+    ("rate_per_s", "step_ms", "aim_ms", "outputs"),
+    [
+        (15.0, 10.0, 30, (50, 150)),
+        (OVERLOAD_PER_S, 10.0, 30, (50, 150)),
+        (OVERLOAD_PER_S, 10.0, 11, (50, 150)),  # near what it can do
+        (30.0, 100.0, 100, (5, 15)),  # just what it can do
+        (30.0, 100.0, 30, (5, 15)),  # three times as slow as wanted
+    ],
+)
+def test_an_overload_leaves_no_scar(rate_per_s: float, step_ms: float, aim_ms: float, outputs: tuple[int, int]):
     """After 10 s of fourfold latency the maximum is at 90 % of its old value within 30 s, never below the floor, never in a leap."""
-    plant = Plant(lambda _: rate_per_s, slowness=lambda at_s: 4.0 if 30 <= at_s < 40 else 1.0).run(70)
+    plant = Plant(
+        lambda at_s: rate_per_s if at_s >= 5 else rate_per_s / 30,
+        slowness=lambda at_s: step_ms / 10 * (4.0 if 30 <= at_s < 40 else 1.0),
+        set_points=Levels(kv_ratio=0.80, waiting=8, iteration_ms=aim_ms),
+        outputs=outputs,
+    ).run(70)
 
     old = sum(maxima(between(plant, 25, 30))) / len(between(plant, 25, 30))
     assert min(maxima(between(plant, 30, 40))) < 0.5 * old
@@ -129,6 +143,44 @@ def test_an_overload_leaves_no_scar(rate_per_s: float):
     for now, later in pairwise(plant.ticks):
         steepest = math.exp(0.25 * (later.at_s - now.at_s))
         assert later.output.max_in_flight <= (now.output.max_in_flight + 1) * steepest
+
+
+SLOW = {"outputs": (10, 20), "set_points": Levels(kv_ratio=0.80, waiting=8, iteration_ms=100), "floor": 1}
+"""For an engine that takes 100 ms for a step, and 2 ms more for each sequence in it."""
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.15])
+def test_an_engine_slow_by_nature_is_used(noise: float):
+    """An engine whose every step is above the set point, nearly idle, keeps its ceiling, and nobody is shed."""
+    plant = Plant(lambda _: 0.2, slowness=lambda _: 10.0, noise=noise, **SLOW).run(300)
+
+    assert {tick.output for tick in plant.ticks} == {Output(64, 1.0)}
+
+
+def test_an_engine_slow_by_nature_met_under_load_is_opened():
+    """Where the controller begins in the middle of the load, it finds within 30 s that the engine is no faster with fewer."""
+    plant = Plant(lambda _: 30.0, slowness=lambda _: 10.0, **SLOW).run(60)
+
+    assert min(maxima(between(plant, 30, 60))) >= 48
+    assert min(tick.output.admission for tick in between(plant, 30, 60)) >= 0.85
+
+
+def test_an_engine_that_became_slower_for_good_is_opened():
+    """Four times as slow as it was: shut at first, as the set point wants; after three minutes nobody is shed for what it can't help."""
+    plant = Plant(lambda at_s: 5.0 if at_s < 10 else OVERLOAD_PER_S, slowness=lambda at_s: 4.0 if at_s >= 30 else 1.0, floor=1).run(240)
+
+    assert min(tick.output.admission for tick in between(plant, 30, 60)) < 0.3
+    assert min(maxima(between(plant, 210, 240))) >= 16
+    assert min(tick.output.admission for tick in between(plant, 210, 240)) >= 0.85
+
+
+def test_a_set_point_within_reach_holds_for_long():
+    """Five minutes of overload at a set point that fewer requests do keep: the aim does not creep after what is measured."""
+    plant = Plant(
+        lambda _: OVERLOAD_PER_S, signals=("iteration_ms",), set_points=Levels(iteration_ms=17), blocks=2048, ceiling=256, floor=1
+    ).run(300)
+
+    assert max(tick.iteration_ms for tick in between(plant, 20, 300)) <= 18.5
 
 
 def test_unsettled_leases_do_not_wind_it():

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.estimators.controller import Controller, Levels, Load, Output, error
+from app.estimators.controller import Controller, Levels, Load, Output, error, iteration_aim
 
 SET_POINTS = Levels(kv_ratio=0.8, waiting=8, iteration_ms=30)
 RELAXED = Levels(kv_ratio=0.1, waiting=0, iteration_ms=10)
@@ -79,6 +79,42 @@ def test_a_set_point_of_0_allows_none():
     """Where nothing may wait, one waiting request of four in flight is a quarter too many, and none waiting is as wanted."""
     assert error(Levels(waiting=1), Levels(waiting=0), proven=4) == -0.25
     assert error(Levels(waiting=0), Levels(waiting=0), proven=4) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("best_ms", "expected_ms"),
+    [
+        (0.0, 30.0),
+        (10.0, 30.0),
+        (20.0, 30.0),  # 2 x 20 - (30 - 20)
+        (25.0, 45.0),  # 2 x 25 - (30 - 25)
+        (30.0, 60.0),
+        (250.0, 500.0),
+    ],
+)
+def test_the_aim_of_an_iteration_is_within_reach(best_ms: float, expected_ms: float):
+    """A set point of 30 ms holds for an engine whose best is 20 ms or less; twice the best is the aim where that is 30 or more."""
+    assert iteration_aim(30.0, best_ms) == expected_ms
+
+
+def test_an_engine_slow_by_nature_is_not_shut():
+    """A step of 250 ms with one request at a time, where 30 are wanted, keeps the whole maximum, and all are let in."""
+    assert set(Loop(ceiling=16).run(60, Levels(kv_ratio=0.1, waiting=0, iteration_ms=250), Load(1, 1))) == {Output(16, 1.0)}
+
+
+def test_what_was_measured_under_load_is_not_its_best():
+    """A controller that begins in the middle of an overload holds the set point, until fewer requests show what they change."""
+    loop = Loop()
+    assert loop.run(3, Levels(iteration_ms=80), Load(60, 60))[-1].admission == 0.05
+    assert loop.run(5, Levels(iteration_ms=80), Load(4, 4))[-1].admission == 1.0
+
+
+def test_the_least_that_may_be_in_flight_shows_the_best():
+    """Where others keep an engine busy, the best is measured once the maximum is at its floor: less of ours changes nothing."""
+    loop = Loop()
+    loop.run(30, Levels(iteration_ms=80), Load(1, 60))
+
+    assert loop.run(5, Levels(iteration_ms=80), Load(1, 60))[-1].admission == 1.0
 
 
 def test_starts_at_the_ceiling():
