@@ -132,12 +132,15 @@ class Pages:
         return tuple([labels.get(label, "") for label in self._names.rank_labels])
 
     def _capacity(self, told: Told, kv: Ranks) -> Ranks:
-        """Tokens that each rank's cache holds; a cache that names no rank is the shape of each rank's."""
+        """Tokens that each rank's cache holds; a cache that names no rank is the shape of each rank's.
+
+        None has a cache of 0 tokens: an engine that has not measured it yet says so.
+        """
         for one in self._names.capacity:
             shapes = self._shapes(told, one) if isinstance(one, Shape) else self._product(told, one)
             if shapes:
                 shared = shapes.get(self._rank({}))
-                return {rank: shapes.get(rank, shared) for rank in kv or shapes}
+                return {rank: shapes.get(rank, shared) or None for rank in kv or shapes}
         return {}
 
     def _shapes(self, told: Told, shape: Shape) -> Ranks:

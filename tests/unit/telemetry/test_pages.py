@@ -195,6 +195,31 @@ def test_totals_that_lack_something_are_unknown(lines):
     assert counted(text, model="") is None
 
 
+@pytest.mark.parametrize(
+    ("engine", "size"),
+    [
+        ("vllm", 'vllm:cache_config_info{{block_size="16",num_gpu_blocks="{blocks}"}} 1\nvllm:kv_cache_usage_perc 0\n'),
+        ("sglang", "sglang:max_total_num_tokens {blocks}\nsglang:token_usage 0\n"),
+        ("sglang", 'sglang:cache_config_info{{page_size="16",num_pages="{blocks}"}} 1\nsglang:token_usage 0\n'),
+        ("trtllm", "trtllm_kv_cache_max_blocks {blocks}\ntrtllm_kv_cache_tokens_per_block 16\ntrtllm_kv_cache_utilization 0\n"),
+        (
+            "triton",
+            (
+                'nv_trt_llm_kv_cache_block_metrics{{kv_cache_block_type="max"}} {blocks}\n'
+                'nv_trt_llm_kv_cache_block_metrics{{kv_cache_block_type="tokens_per"}} 16\n'
+                'nv_trt_llm_kv_cache_block_metrics{{kv_cache_block_type="fraction"}} 0\n'
+            ),
+        ),
+    ],
+)
+def test_no_engine_has_a_cache_of_size_0(engine, size):
+    """A page that tells a cache of 0 has not measured it: its size and what fits are unknown, while its usage is known."""
+    (empty,) = of_page(ENGINES[engine], size.format(blocks=0)).values()
+    assert empty == Reading(kv_ratio=0.0)
+    (full,) = of_page(ENGINES[engine], size.format(blocks=100)).values()
+    assert full.free_tokens == full.capacity_tokens > 0
+
+
 def progress(*lines):
     (page,) = Pages(NAMES).read("".join(f"{line}\n" for line in lines).encode(), TEXT).values()
     return page.progress

@@ -38,6 +38,8 @@ def test_reasons_of_waiting_are_not_more_waiting():
         ('block_size="16",num_gpu_blocks="100",kv_cache_size_tokens="2400"', 2400),
         ('block_size="16",num_gpu_blocks="100",kv_cache_size_tokens="None"', None),
         ('block_size="16",num_gpu_blocks="None"', None),
+        ('block_size="16",num_gpu_blocks="0"', None),
+        ('block_size="16",num_gpu_blocks="100",kv_cache_size_tokens="0"', None),
         ('block_size="16"', None),
     ],
 )
