@@ -88,10 +88,6 @@ class Liveness:
         least_ms = PROBE_LASTS_MS if state.in_flight else PROBE_EVERY_MS
         return now_ms - state.ticket_ms >= least_ms
 
-    def due_of(self, model: str, now_ms: float) -> Key | None:
-        """The first node that is due for this model."""
-        return next((key for key in self._states if key[1] == model and self.due(key, now_ms)), None)
-
     def take(self, key: Key, now_ms: float) -> bool:
         """Take the ticket of the probe that is due; of several callers exactly one gets it."""
         if not self.due(key, now_ms):

@@ -215,17 +215,6 @@ def test_leases_that_nobody_settles_make_nothing_failing():
     assert told == {""}
 
 
-def test_the_node_that_is_due_for_a_model():
-    """A caller of a model finds the node that is due, and none of another model."""
-    liveness = frozen()
-    liveness.judge(("vllm-1", "llama-3-70b"), Evidence(60_000.0, busy=True, in_flight=0), 60_000.0)
-
-    assert liveness.due_of("llama-3-8b", 60_000.0) == KEY
-    liveness.take(KEY, 60_000.0)
-    assert liveness.due_of("llama-3-8b", 60_000.0) is None
-    assert liveness.due_of("gpt-4o", 60_000.0) is None
-
-
 def test_forgets_what_does_not_exist_any_more():
     """Keys that the configuration dropped are forgotten, and reports of unknown ones are not kept."""
     liveness = frozen()
