@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from app.errors import ConfigError
 from app.fields import explain
+from app.yaml_file import read_yaml
 
 RULES = Path(__file__).resolve().parent.parent / "rego"
 """The rules that come with Sluice."""
@@ -68,7 +69,7 @@ class PolicySettings(_Section):
 
     path: str = Field(
         "rego",
-        description="folder with rules/ and lib/; `rego`, where there is none beside the settings file, is the rules that come with Sluice",
+        description="folder with rules/, nodes/ and lib/; `rego`, where there is none beside the settings file, is the rules that come with Sluice",
     )
     memo_mib: int = Field(32, ge=1, le=1024, description="bound of the memo of answers; the least used leave first")
     publish_wait_ms: int = Field(25, ge=0, le=1000, description="how long a new snapshot waits for its warm questions")
@@ -76,13 +77,6 @@ class PolicySettings(_Section):
         default_factory=dict,
         description="by name of a rule: `on` (in force), `shadow` (only recorded) or `off` (checked, not asked), over what METADATA says",
     )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _shadow_went(cls, given: Any) -> Any:
-        if isinstance(given, dict) and "shadow" in given:
-            raise ValueError("shadow is no setting any more; name each of its rules in policy.rules, for example {latency: shadow}")
-        return given
 
 
 class TelemetrySettings(_Section):
@@ -207,36 +201,6 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Nothing is read behind the caller's back: load_settings lays file, environment and overrides over each other."""
         return (init_settings,)
-
-
-class _UniqueKeyLoader(yaml.SafeLoader):
-    """YAML that refuses the same key twice, because the second would silently win."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: set[Any] = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if key in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"key {key!r} stands twice", key_node.start_mark)
-            seen.add(key)
-        return super().construct_mapping(node, deep)
-
-
-def read_yaml(path: Path) -> Any:
-    """The document in `path`, duplicate keys refused. Raises ConfigError with file and line."""
-    try:
-        return yaml.load(path.read_text("utf-8"), Loader=_UniqueKeyLoader)  # noqa: S506 - a SafeLoader subclass
-    except FileNotFoundError:
-        raise ConfigError(f"{path}: no such file", hint="Name an existing file, or run `make run` for the examples.") from None
-    except (
-        OSError,
-        yaml.YAMLError,
-        AttributeError,
-        TypeError,
-        ValueError,
-        RecursionError,
-    ) as error:  # PyYAML raises all of these on bad files
-        raise ConfigError(f"{path}: {error}") from None
 
 
 def secret_of(field: str, value: str) -> str:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from app.errors import ConfigError
 from app.fields import explain
-from app.settings import read_yaml
+from app.yaml_file import read_yaml
 
 Signal = Literal["kv", "waiting", "running"]
 

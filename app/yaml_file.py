@@ -1,0 +1,38 @@
+"""Reading YAML files that people write: settings, the catalogue, examples."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from app.errors import ConfigError
+
+
+class _UniqueKeyLoader(yaml.SafeLoader):
+    """YAML that refuses the same key twice, because the second would silently win."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if key in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"key {key!r} stands twice", key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def read_yaml(path: Path) -> Any:
+    """The document in `path`, duplicate keys refused. Raises ConfigError with file and line."""
+    try:
+        return yaml.load(path.read_text("utf-8"), Loader=_UniqueKeyLoader)  # noqa: S506 - a SafeLoader subclass
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file", hint="Name an existing file, or run `make run` for the examples.") from None
+    except (
+        OSError,
+        yaml.YAMLError,
+        AttributeError,
+        TypeError,
+        ValueError,
+        RecursionError,
+    ) as error:  # PyYAML raises all of these on bad files
+        raise ConfigError(f"{path}: {error}") from None
