@@ -35,4 +35,5 @@ class Smoothed:
     def _mean(self, before: float, value: float, kept: float) -> float:
         if self._falls_by_ratio and 0 < value < before:
             return float(before**kept * value ** (1 - kept))
-        return kept * before + (1 - kept) * value
+        # Rounding takes the mean of two large numbers above both, and of the largest to infinity, where it would stay.
+        return min(max(before, value), kept * before + (1 - kept) * value)

@@ -20,6 +20,11 @@ HALF_LIFE_MS = 1000.0
 FORGET_MS = 10_000.0
 """An engine that did nothing for this long has no latency any more."""
 
+MOST_ITERATION_MS = 60_000.0
+"""No decode step takes a minute: engines give up a step that hangs after some minutes, and then they end."""
+MOST_TTFT_MS = 3_600_000.0
+"""Nobody waits an hour for a first token: gateways and engines end a call after minutes, and batches after some more."""
+
 
 class History:
     """What is remembered of each model on one engine."""
@@ -36,8 +41,8 @@ class History:
 class _Model:
     def __init__(self) -> None:
         self._floor = Floor(FLOOR_MS)
-        self._iteration = _Latency()
-        self._ttft = _Latency()
+        self._iteration = _Latency(MOST_ITERATION_MS)
+        self._ttft = _Latency(MOST_TTFT_MS)
         self._stillness = Stillness()
 
     def push(self, page: PageReading, now_ms: float) -> Reading:
@@ -51,15 +56,18 @@ class _Model:
 
 
 class _Latency:
-    """A mean time between two pages, smoothed, in milliseconds."""
+    """A mean time between two pages, smoothed, in milliseconds. One above `most_ms` is impossible, and no sample."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_ms: float) -> None:
+        self._most_ms = most_ms
         self._before: Counted | None = None
         self._smoothed = Smoothed(HALF_LIFE_MS, FORGET_MS, falls_by_ratio=True)
 
     def push(self, now: Counted | None, now_ms: float) -> float | None:
         mean_ms = _mean_ms(self._before, now)
         self._before = now
+        if mean_ms is not None and mean_ms > self._most_ms:
+            mean_ms = None
         return self._smoothed.push(mean_ms, now_ms)
 
 

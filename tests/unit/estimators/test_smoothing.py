@@ -1,5 +1,7 @@
 """A mean over time: halves by the half-life, irregular intervals, and what is forgotten."""
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -77,3 +79,17 @@ def test_a_latency_falls_by_its_ratio():
 
     assert smoothed.push(200.0, 1000.0) == pytest.approx(2000.0)
     assert smoothed.push(4000.0, 2000.0) == pytest.approx(3000.0)
+
+
+LARGE = st.floats(0, allow_nan=False, allow_infinity=False)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1e5), LARGE), min_size=1, max_size=10), st.booleans())
+def test_the_mean_is_never_infinite(pushes, falls_by_ratio):
+    """However large the samples are, their mean is about the largest of them at most, and finite."""
+    mean, now_ms = Smoothed(1000, 10_000, falls_by_ratio=falls_by_ratio), 0.0
+    for elapsed_ms, value in pushes:
+        now_ms += elapsed_ms
+        told = mean.push(value, now_ms)
+        assert math.isfinite(told)
+        assert told <= max(value for _, value in pushes) * (1 + 1e-9) + 1e-300

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.estimators.counters import Total
-from app.telemetry.history import FORGET_MS, History
+from app.telemetry.history import FORGET_MS, MOST_ITERATION_MS, History
 from app.telemetry.names import MILLISECONDS, SECONDS, histogram
 from app.telemetry.pages import Counted, PageReading
 from app.telemetry.snapshot import Reading
@@ -91,6 +91,22 @@ def test_an_idle_engine_has_no_latency():
     assert FORGET_MS == 10_000.0
 
 
+def test_an_impossible_step_is_no_sample():
+    """A sum that jumps by a million seconds is not smoothed in: the mean of before stands, and the next page counts again."""
+    sums_s = [0.0, 0.25, 1_000_000.25, 1_000_000.5, 1_000_000.75]
+    values = iterations(*[[(sum_s, count)] for count, sum_s in enumerate(sums_s)])
+    assert values == [None, 250.0, 250.0, 250.0, 250.0]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "step_ms", "first_ms"), [(59, 59_000.0, 59_000.0), (61, None, 61_000.0), (3_599, None, 3_599_000.0), (3_601, None, None)]
+)
+def test_the_longest_times(seconds, step_ms, first_ms):
+    """A step of a minute and a first token after an hour are the longest that can be; above they are unknown."""
+    _, now = push([told(steps=[(0, 0)], first=[(0, 0)]), told(steps=[(seconds, 1)], first=[(seconds, 1)])])
+    assert (now.iteration_ms, now.ttft_ms) == (step_ms, first_ms)
+
+
 def floors(*readings):
     history = History()
     return [history.push(told(kv=kv), at_ms)["m"].kv_floor for at_ms, kv in readings]
@@ -156,11 +172,12 @@ def test_models_have_histories_of_their_own():
 @given(st.lists(st.tuples(st.floats(0, 1e6), st.integers(0, 10**6)), min_size=2, max_size=8))
 def test_a_mean_is_never_negative_nor_made_of_a_restart(totals):
     """Whatever counters do, every sample is the growth of both between two pages, or none."""
-    samples = [
+    means = [
         (now[0] - before[0]) / (now[1] - before[1]) * 1000
         for before, now in itertools.pairwise(totals)
         if now[1] > before[1] and now[0] >= before[0]
     ]
+    samples = [mean for mean in means if mean <= MOST_ITERATION_MS]
     value = iterations(*[[one] for one in totals])[-1]
     assert (value is None) == (not samples)
     assert value is None or min(samples) - 1e-6 <= value <= max(samples) * (1 + 1e-9) + 1e-6
