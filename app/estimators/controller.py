@@ -40,7 +40,8 @@ LEAST_LASTS_MS = 1_000.0
 """Shorter requests make nothing faster: polls and smoothing take half a second by themselves."""
 NEAR_RATIO = 0.8
 """Growth needs this share of the maximum in flight: what is not asked for proves nothing. A cut never runs further ahead
-of what is in flight either, since the engine can't show yet what that would change."""
+of what is in flight either, since the engine can't show yet what that would change. With nothing in flight at all the maximum
+returns to the ceiling while all is well: what an overload proved is over, and the next burst is as welcome as the first."""
 SHED_GAIN = 2.0
 """Admission lost per unit of error below 0: least is let in at half of the set point above it."""
 LEAST_ADMISSION = 0.05
@@ -168,6 +169,8 @@ class Controller:
             rate = max(-MOST_DOWN_PER_S, CUT * error / load.lasts_s)
             drained = min(self._limit, NEAR_RATIO * load.proven)
             self._limit = max(self._limit * math.exp(rate * step_s), drained)
+        elif load.proven == 0 and error > -REST_BAND:
+            self._limit *= math.exp(MOST_UP_PER_S * step_s)
         elif self._direction > 0 and (near or self._limit < self._reach):
             rate = min(MOST_UP_PER_S, GROWTH * error / load.lasts_s)
             self._limit *= math.exp(rate * step_s)

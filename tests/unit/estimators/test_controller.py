@@ -35,7 +35,7 @@ def low(to: int, ceiling: int = 64) -> Loop:
     loop = Loop(ceiling=ceiling)
     while loop.run(0.1, OVER, Load(ceiling if loop.now_ms < 500 else 0))[-1].max_in_flight > to:
         pass
-    loop.run(3, AT_POINT, Load(0))
+    loop.run(3, AT_POINT, Load(1))
     return loop
 
 
@@ -143,16 +143,56 @@ def test_grows_no_steeper_than_stated():
 def test_grows_only_where_it_is_asked_for():
     """With less than 80 % of the maximum in flight it does not grow, however relaxed the engine is."""
     loop = low(to=10)
-    start = loop.run(0.1, AT_POINT, Load(0))[-1].max_in_flight
+    start = loop.run(0.1, AT_POINT, Load(1))[-1].max_in_flight
 
     assert loop.run(60, RELAXED, Load(start * 8 // 10 - 1))[-1].max_in_flight == start
     assert loop.run(10, RELAXED, Load(start))[-1].max_in_flight > start
 
 
+@pytest.mark.parametrize("load", [Load(0), Load(0, at_engine=20), Load(30, at_engine=0)])
+def test_returns_to_the_ceiling_while_nothing_is_asked_for(load: Load):
+    """With nothing of ours there and all signals well, the maximum is at its ceiling of 512 within 30 s, by e^0.25 a second at most."""
+    told = [output.max_in_flight for output in low(to=2, ceiling=512).run(30, RELAXED, load)]
+
+    assert all(later <= math.exp(0.25) * (now + 1) for now, later in zip(told, told[10:], strict=False))
+    assert told[-1] == 512
+
+
+def test_does_not_return_while_a_signal_is_not_well():
+    """With nothing of ours there, but others filling the cache above the set point, the maximum stays where it is."""
+    loop, full = low(to=10), Levels(kv_ratio=0.82)
+    start = loop.run(2, full, Load(1))[-1].max_in_flight
+
+    assert {output.max_in_flight for output in loop.run(60, full, Load(0, at_engine=60))} == {start}
+
+
+def test_returns_where_nothing_may_wait():
+    """A set point of 0 waiting requests, which nothing can be below, lets the maximum return too."""
+    controller, told = Controller(), []
+    for now_ms in range(0, 60_000, 100):
+        waiting = 4 if now_ms < 10_000 else 0
+        load = Load(waiting, waiting)
+        told.append(controller.update(Levels(waiting=waiting), Levels(waiting=0), load, floor=1, ceiling=64, now_ms=now_ms).max_in_flight)
+
+    assert told[99] < 10
+    assert told[-1] == 64
+
+
+def test_returns_after_the_ceiling_did():
+    """A batch that was 1 for a while, and is what it was again, is in use again once nothing was asked for."""
+    loop = Loop(ceiling=512)
+    loop.run(1, RELAXED, Load(1))
+    loop.ceiling = 2
+    assert loop.run(1, RELAXED, Load(1))[-1].max_in_flight == 2
+    loop.ceiling = 512
+
+    assert loop.run(30, RELAXED, Load(0))[-1].max_in_flight == 512
+
+
 def test_leases_that_nobody_settles_do_not_wind_it_up():
     """Leases that the engine knows nothing of are no demand: the maximum stays where it was."""
     loop = low(to=10)
-    start = loop.run(0.1, AT_POINT, Load(0))[-1].max_in_flight
+    start = loop.run(0.1, AT_POINT, Load(1))[-1].max_in_flight
 
     assert loop.run(60, RELAXED, Load(start, at_engine=1))[-1].max_in_flight == start
 
@@ -162,7 +202,7 @@ def test_goes_down_faster_than_up():
     above, below = Levels(iteration_ms=36), Levels(iteration_ms=24)
     cut = Loop(ceiling=1000).run(2, above, Load(1000, lasts_ms=4000))
     loop = low(to=300, ceiling=1000)
-    start = loop.run(0.1, AT_POINT, Load(0))[-1].max_in_flight
+    start = loop.run(0.1, AT_POINT, Load(1))[-1].max_in_flight
     grown = loop.run(2, below, Load(1000, lasts_ms=4000))
 
     down, up = math.log(cut[0].max_in_flight / cut[-1].max_in_flight), math.log(grown[-1].max_in_flight / start)
@@ -188,7 +228,7 @@ def test_long_requests_make_it_slow():
 def test_rests_near_the_set_point():
     """Errors of 4 % to either side start nothing."""
     loop = low(to=10)
-    start = loop.run(0.1, AT_POINT, Load(0))[-1].max_in_flight
+    start = loop.run(0.1, AT_POINT, Load(1))[-1].max_in_flight
 
     for kv_ratio in (0.77, 0.83, 0.77, 0.83):
         assert {start} == {output.max_in_flight for output in loop.run(5, Levels(kv_ratio=kv_ratio), Load(start))}
