@@ -147,7 +147,10 @@ class Metrics:
             "sluice_snapshot_age_seconds", "Age of the newest good page of a model's live nodes; absent without one.", ["model"], registry=r
         )
         self.node_live = Gauge(
-            "sluice_engine_live", "1 where the node is fresh and tells the declared signals of all its models.", ["node"], registry=r
+            "sluice_engine_live",
+            "1 where the node is fresh, tells the declared signals of all its models, and is neither frozen nor failing for any.",
+            ["node"],
+            registry=r,
         )
         self.node_kv = Gauge("sluice_engine_kv_cache_usage_ratio", "KV cache in use; absent when unknown.", ["node", "model"], registry=r)
         self.node_waiting = Gauge(

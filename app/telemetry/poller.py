@@ -105,7 +105,6 @@ class Poller:
             del self._troubles[name]
             if name not in wanted:
                 self.board.remove(name)
-                self._forget_metrics(self._engines[name])
         for name, engine in wanted.items():
             if name not in self._tasks:
                 self.board.put(_node(engine), None)
@@ -152,7 +151,6 @@ class Poller:
             log.warning("scrape.failed", node=engine.name, problem=problem, detail=detail)
         self.board.put(replace(node, problem=problem), None)
         self._metrics.scrapes.labels(engine.name, problem).inc()
-        self._metrics.node_live.labels(engine.name).set(0)
 
     def _good(self, engine: EngineSettings, readings: Mapping[str, Reading], told: Collection[str], started_ms: float) -> None:
         missing = [(model, self._missing(model, readings)) for model in engine.models]
@@ -163,27 +161,14 @@ class Poller:
         # The age counts from the moment of asking: the engine may have written its page at any time since.
         self.board.put(replace(_node(engine), readings=readings, problem=problem), started_ms)
         self._metrics.scrapes.labels(engine.name, "missing" if problem else "ok").inc()
-        self._metrics.node_live.labels(engine.name).set(0 if problem else 1)
         for model in engine.models:
-            self._measure(engine.name, model, readings.get(model, Reading()))
+            self._count_unknown(engine.name, model, readings.get(model, Reading()))
 
     def _missing(self, model: str, readings: Mapping[str, Reading]) -> str | None:
         spec = self._specs.get(model)
         return missing_signal(readings.get(model), spec) if spec else None
 
-    def _measure(self, node: str, model: str, reading: Reading) -> None:
-        label = self._metrics.model(model)
-        for gauge, value in ((self._metrics.node_kv, reading.kv_ratio), (self._metrics.node_waiting, reading.waiting)):
-            if value is None:
-                gauge.remove(node, label)
-            else:
-                gauge.labels(node, label).set(value)
+    def _count_unknown(self, node: str, model: str, reading: Reading) -> None:
         for signal in self._specs[model].signals if model in self._specs else ():
             if getattr(reading, SIGNAL_FIELDS[signal]) is None:
                 self._metrics.readings_unknown.labels(node, signal).inc()
-
-    def _forget_metrics(self, engine: EngineSettings) -> None:
-        self._metrics.node_live.remove(engine.name)
-        for model in engine.models:
-            self._metrics.node_kv.remove(engine.name, self._metrics.model(model))
-            self._metrics.node_waiting.remove(engine.name, self._metrics.model(model))

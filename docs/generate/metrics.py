@@ -9,7 +9,7 @@ from docs.generate.markdown import code, page, table
 
 INTRO = """
 `GET /metrics` of serve answers the text format of Prometheus and needs no key.
-The telemetry process has a `/metrics` of its own with the same names: scrapes and unknown readings are counted there.
+The telemetry process has a `/metrics` of its own: scrapes, unknown readings and device memory are told there, and all else of engines on serve's.
 Where serve started it, it listens on `var/run/telemetry.sock`:
 `curl --unix-socket var/run/telemetry.sock http://telemetry/metrics`.
 

@@ -67,8 +67,16 @@ async def test_a_snapshot_tells_what_the_engines_told(tmp_path):
 
             assert a.age_ms is not None
             assert b.age_ms is not None
-            assert running.count("sluice_engine_kv_cache_usage_ratio", node="b", model="m") == 0.75
-            assert running.count("sluice_engine_live", node="a") == 1
+
+
+async def test_the_page_of_the_process_tells_what_it_did_itself(tmp_path):
+    """It counts scrapes and unknown readings; how engines are stands on the pages of those who decide, in one meaning."""
+    async with stand_in() as (_, url), telemetry(tmp_path, {"a": url}) as running:
+        await running.node("a", problem=None)
+        async with running.session.get("/metrics") as answer:
+            page = await answer.text()
+        assert 'sluice_scrapes_total{node="a",result="ok"}' in page
+        assert not [line for line in page.splitlines() if line.startswith("sluice_engine_")]
 
 
 async def test_long_polls(tmp_path):
