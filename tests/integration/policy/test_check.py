@@ -37,7 +37,7 @@ async def test_the_rules_that_come_with_sluice_pass_within_two_seconds(rego_fold
         "node_model__id": ["set_points"],
         "node_model__preallocates_readings__kv__memory_off": ["max_num_seqs_line"],
         "node_model__preallocates_readings__kv_floor__memory_floor": ["max_num_seqs"],
-        "node_model__preallocates_readings__memory_floor": ["isolation"],
+        "node_model__preallocates_readings__memory_floor_off": ["isolation"],
         "readings": ["in_flight", "liveness", "pressure"],
         "tenant__sla_class_readings__ttft_ms": ["latency"],
         "tenant_model": ["known", "quota"],

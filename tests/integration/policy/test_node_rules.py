@@ -34,7 +34,7 @@ WANTED = {
 
 async def test_the_rules_that_come_with_sluice_answer_each_example(rego_folder: Path, opa_binary: Path, sockets: Path) -> None:
     """Memory counts only where the engine does not preallocate, KV usage where memory says nothing, and unknown changes nothing."""
-    async with running_policy(rego_folder, opa_binary, sockets) as running:
+    async with running_policy(rego_folder, opa_binary, sockets, modes={"isolation": "on"}) as running:
         answers = await running.nodes.ask({(name, "m"): node_question(**sections) for name, sections in NODE_EXAMPLES.items()})
 
     assert answers == {
@@ -145,7 +145,8 @@ def test_a_question_about_a_node_can_be_tried(rego_folder: Path, tmp_path: Path)
     """`sluice policy eval` tells what each rule for nodes says, and what the node may do."""
     asked = tmp_path / "node.json"
     asked.write_text(json.dumps(NODE_EXAMPLES["node whose memory is full"]))
-    ran = CliRunner().invoke(app, ["policy", "eval", str(asked), "--path", str(rego_folder), "--output", "json"])
+    turned_on = ("--set", "policy.rules.isolation=on")
+    ran = CliRunner().invoke(app, ["policy", "eval", str(asked), "--path", str(rego_folder), "--output", "json", *turned_on])
     tried = json.loads(ran.stdout)
 
     assert ran.exit_code == 0
