@@ -52,8 +52,8 @@ that noise and a few requests at once shed nothing, recovery is quick, and a fou
 LITTLE_RATIO = 1 / 16
 """Share of the ceiling that is next to nothing at the engine: an eighth of a batch makes no step much longer. At the floor
 it doesn't matter who else is there: nothing is left that fewer requests of ours could make faster."""
-ADMISSION_UP_PER_S = 0.5
-"""Admission returns within 2 s, not at a stroke."""
+ADMISSION_UP_PER_S = 0.6
+"""Admission returns in 1.6 s, not at a stroke: with the smoothing before it within 2 s of the page that says that all is well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +137,17 @@ class Controller:
         self._best = Best()
 
     def update(self, measured: Levels, set_points: Levels, load: Load, *, floor: int, ceiling: int, now_ms: float) -> Output:
-        """One step. 1 <= floor <= ceiling. While every signal is unknown both outputs hold, within floor and ceiling."""
+        """One step. 1 <= floor <= ceiling. While every signal is unknown both outputs hold, within floor and ceiling.
+
+        That is, unless the engine has nothing to do: then all of its room is free, and an engine that tells only latencies has none to tell.
+        """
         step_s = 0.0 if self._updated_ms is None else min(now_ms - self._updated_ms, MOST_STEP_MS) / 1000
         self._updated_ms = now_ms
         self._limit = max(min(self._limit, ceiling), floor)
         unloaded = int(self._limit) <= floor or load.present <= LITTLE_RATIO * ceiling
         raw = error(measured, self._aims(measured, set_points, step_s, unloaded=unloaded), load.proven)
+        if raw is None and load.at_engine == 0:
+            raw = 1.0
         smoothed = self._smoothed.push(raw, now_ms)
         if raw is not None and smoothed is not None:
             self._move(smoothed, load, step_s)

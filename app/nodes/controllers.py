@@ -39,7 +39,7 @@ class Controllers:
         if controller is None:
             controller = self._controllers[key] = Controller()
         return controller.update(
-            Levels(reading.kv_ratio, reading.waiting, reading.iteration_ms),
+            Levels(reading.kv_ratio, reading.waiting, _iteration_ms(reading)),
             _aims(set_points.get("kv"), set_points.get("waiting"), set_points.get("iteration_ms")),
             Load(in_flight, _at_engine(reading), lasts.push(None, now_ms) if lasts else None),
             floor=LEAST,
@@ -57,6 +57,11 @@ class Controllers:
 def _aims(kv_ratio: float | None, waiting: float | None, iteration_ms: float | None) -> Levels:
     """Nearly all nodes have the same, snapshot after snapshot."""
     return Levels(kv_ratio, waiting, iteration_ms)
+
+
+def _iteration_ms(reading: Reading) -> float | None:
+    """An engine that runs nothing has no latency: what is smoothed outlasts the work it was measured on."""
+    return None if reading.running == 0 else reading.iteration_ms
 
 
 def _at_engine(reading: Reading) -> int | None:
