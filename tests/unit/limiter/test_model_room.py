@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from app.limiter.charge import Bucket, Usage
+from app.limiter.in_flight import Held
 from tests.unit.limiter.conftest import SCOPE, Desk, bucket
 from tests.unit.limiter.test_machine import run
 
@@ -27,7 +28,7 @@ async def test_a_hundred_calls_under_one_reading_share_its_room(desk: Desk) -> N
     charges = [desk.charge(reading, size(1000)) for _ in range(100)]
     admitted = [charge for charge in charges if (await desk.limiter.spend(charge)).admitted]
     assert len(admitted) == 16
-    assert desk.limiter.held_tokens() == {"m": 960}
+    assert desk.limiter.by_model() == {"m": Held(16, 960)}
 
     for charge in admitted[:5]:
         await desk.limiter.settle(charge.lease_id, SCOPE, Usage(10, 20))
@@ -142,7 +143,7 @@ class RoomMachine(RuleBasedStateMachine):
 
     @invariant()
     def what_is_held_is_what_leases_reserved(self) -> None:
-        assert sum(self.desk.limiter.held_tokens().values()) == sum(self.held.values())
+        assert sum(held.tokens for held in self.desk.limiter.by_model().values()) == sum(self.held.values())
 
     def teardown(self) -> None:
         """After the last end all of the largest reading is there."""
