@@ -105,6 +105,8 @@ class Poller:
             del self._troubles[name]
             if name not in wanted:
                 self.board.remove(name)
+                for counted in (self._metrics.scrapes, self._metrics.readings_unknown):
+                    counted.remove_by_labels({"node": name})
         for name, engine in wanted.items():
             if name not in self._tasks:
                 self.board.put(_node(engine), None)

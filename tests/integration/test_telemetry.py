@@ -17,14 +17,18 @@ from starlette.routing import Route
 from app.catalog.models import ModelSpec
 from app.clock import SystemClock
 from app.observability.metrics import Metrics
+from app.settings import EngineSettings
 from app.simulator.completions import build_app as build_engine
 from app.simulator.engine import Engine, EngineConfig
 from app.simulator.faults import Load
+from app.telemetry.board import Board
 from app.telemetry.configuration import load
 from app.telemetry.follow import Follower, follow
+from app.telemetry.poller import Poller
+from app.telemetry.scrape import open_session
 from app.telemetry.server import build_app
 from tests.fixtures.engine import eventually, serving
-from tests.fixtures.telemetry import telemetry, write_settings
+from tests.fixtures.telemetry import raw_engine, telemetry, write_settings
 
 MODELS = {"m": ModelSpec(id="m")}
 
@@ -126,6 +130,31 @@ async def test_engines_follow_the_file(tmp_path):
         write_settings(tmp_path, {"b": two})
         await eventually(lambda: running.count("sluice_config_loads_total", file="sluice.yaml", result="ok") >= 2)
         assert [node.name for node in (await running.snapshot()).nodes] == ["b"]
+
+
+async def test_a_node_that_is_gone_leaves_no_series(tmp_path):
+    """However often engines are renamed, the process's metrics have those of now alone, and counts of one that stays go on."""
+    poller_metrics = Metrics()
+    spec = {"m": ModelSpec(id="m", signals=("kv", "running"))}
+    page = b'vllm:num_requests_waiting{model_name="m"} 1\n'
+    async with raw_engine(b"HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\n" + page) as url, open_session() as session:
+        board = Board(SystemClock())
+        poller = Poller(board, session, clock=SystemClock(), metrics=poller_metrics, scrape_timeout_ms=500)
+
+        def series(name):
+            return [
+                sample for family in poller_metrics.registry.collect() for sample in family.samples if sample.labels.get("node") == name
+            ]
+
+        try:
+            for name in ("a", "b", "c"):
+                poller.configure([EngineSettings(name=one, url=url, models=["m"], poll_ms=50) for one in (name, "stays")], spec)
+                await eventually(lambda name=name: series(name))
+            assert (series("a"), series("b")) == ([], [])
+            assert {sample.name for sample in series("c")} >= {"sluice_scrapes_total", "sluice_readings_unknown_total"}
+            assert series("stays")
+        finally:
+            await poller.stop()
 
 
 async def test_a_token_guards_snapshots_and_metrics(tmp_path):
