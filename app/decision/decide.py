@@ -29,15 +29,12 @@ from app.limiter.memory import MemoryLimiter
 from app.policy.policy import Policy
 from app.policy.question import Question
 from app.policy.readings import Readings
-from app.policy.terms import Deny, Terms
+from app.policy.terms import QUOTAS, Deny, Terms
 from app.policy.unanswered import Unanswered
 from app.quota.registry import Registry, Tenant
 from app.telemetry.view import ModelView
 
 log = structlog.get_logger()
-
-QUOTA_DIMENSIONS = frozenset(("qps", "tpm", "concurrency"))
-"""What a quota can name; a rule must limit each that it does name."""
 
 UNKNOWN = Deny("sluice", "unknown", "the tenant has no quota, or no model spec has this id")
 """Stands in where an operator's rules let them pass: without a quota or a spec nothing would be limited or reserved."""
@@ -100,7 +97,7 @@ class Decider:
 
     async def _terms(self, question: Question, tenant: Tenant | None, spec: ModelSpec | None) -> Terms:
         sensitive = spec is not None and spec.sensitive is not None
-        dimensions = frozenset(QUOTA_DIMENSIONS.intersection(tenant.facts)) if tenant else frozenset()
+        dimensions = frozenset([name for name in QUOTAS if name in tenant.facts]) if tenant else frozenset()
         return await self._rooms.policy.terms(question, sensitive=sensitive, dimensions=dimensions)
 
     async def _start(self, asking: Asking, tenant: Tenant | None, spec: ModelSpec | None, terms: Terms, stages: Stages) -> Decision:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from app.limiter.charge import Level, Refusal
+from app.policy.terms import QUOTAS
 
 DEFAULT_RETRY_MS = 3000.0
 """A5: where nothing can be computed, 3 s."""
@@ -14,8 +15,6 @@ MAX_RETRY_MS = 120_000
 """Longer waits make clients give up; they ask again and are told again."""
 LONGEST_WINDOW_S = 30 * 24 * 3600
 WINDOW_S = {"qps": 1, "tpm": 60}
-QUOTAS = ("qps", "tpm", "concurrency")
-"""What a client is told of: these are quotas that it can plan by. The room in caches is the engines' matter and moves with each reading."""
 
 
 def default_retry_ms(draw: float) -> int:

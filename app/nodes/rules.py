@@ -60,6 +60,7 @@ class NodeRules:
     async def answer(self, states: Iterable[NodeState]) -> None:
         """Have the rules answer for these nodes, and tell whoever wants to know; what fails keeps its last answer."""
         specs, self._revision = self._models(), self._policy.revision
+        self._facts = {model: self._facts_of(spec) for model, spec in specs.items()}
         self._questions = {(state.node, state.model): self._question(state, specs[state.model]) for state in states if state.model in specs}
         questions = {place: question for place, (_, question) in self._questions.items()}
         given = await self._policy.ask(questions)
@@ -73,13 +74,12 @@ class NodeRules:
         kept = self._questions.get((state.node, state.model))
         if kept is not None and kept[0] == told:
             return kept
-        return told, NodeQuestion(_node(state), self._model(spec), _readings(state))
+        return told, NodeQuestion(_node(state), self._facts[spec.id][1], _readings(state))
 
-    def _model(self, spec: ModelSpec) -> Section:
+    def _facts_of(self, spec: ModelSpec) -> tuple[ModelSpec, Section]:
+        """The same section while the spec is the same."""
         kept = self._facts.get(spec.id)
-        if kept is None or kept[0] is not spec:
-            kept = self._facts[spec.id] = (spec, Section.of(spec.facts()))
-        return kept[1]
+        return kept if kept is not None and kept[0] is spec else (spec, Section.of(spec.facts()))
 
 
 def _node(state: NodeState) -> Section:

@@ -40,6 +40,9 @@ class NodePart:
 Place = tuple[str, str]
 """Name of a node and id of a model on it."""
 
+MOST_PLACES = 4096
+"""Places of which anything is remembered; those asked about longest ago leave first."""
+
 Outcome = tuple[NodePart | Unanswered, ...]
 """Of a group of rules, in their order: each one's part, or why it has none."""
 

@@ -15,7 +15,7 @@ from app.policy.bundle import Compiled, Group
 from app.policy.failures import Failures
 from app.policy.kinds import NODES
 from app.policy.memo import Memo
-from app.policy.node_answer import NodeAnswer, NodePart, Outcome, Place, combine
+from app.policy.node_answer import MOST_PLACES, NodeAnswer, NodePart, Outcome, Place, combine
 from app.policy.node_parts import parse_node
 from app.policy.node_shadow import NodeShadow
 from app.policy.plan import group_key, holds, values_of
@@ -27,9 +27,6 @@ from app.settings import RuleMode
 
 MEMO_BYTES = 4 << 20
 """Some thousand answers: what hundreds of nodes ask again within seconds, and no more, since readings seldom return."""
-
-MOST_PLACES = 4096
-"""Places whose last answers are remembered; those asked about longest ago leave first."""
 
 PAUSE_LEAST_MS, PAUSE_MOST_MS = 50.0, 1000.0
 """How long a group is left alone that does not end, or that is in shadow and fails, until one question finds out whether it works
@@ -67,6 +64,8 @@ class NodePolicy:
         self._memo: Memo[Outcome] = Memo(MEMO_BYTES, metrics)
         self._last: dict[Place, dict[str, NodePart]] = {}
         self._paused: dict[str, _Paused] = {}
+        """By group, under the newest revision asked: the next one may have mended it."""
+        self._asked: str | None = None
         self._settled = Settled()
         self._shadow = NodeShadow(metrics)
 
@@ -85,6 +84,8 @@ class NodePolicy:
             compiled = self._policy.in_force
             if compiled is None:
                 return dict.fromkeys(questions, PolicyUnavailable("no policy is in force yet"))
+            if compiled.revision != self._asked:
+                self._asked, self._paused = compiled.revision, {}
             settled = {
                 place: answer
                 for place, question in questions.items()

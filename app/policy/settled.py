@@ -7,12 +7,9 @@ from dataclasses import dataclass
 
 from app.policy.bundle import Compiled, Group
 from app.policy.kinds import NODES
-from app.policy.node_answer import NodeAnswer, Place
+from app.policy.node_answer import MOST_PLACES, NodeAnswer, Place
 from app.policy.question import Asked
 from app.policy.reads import Read, folded
-
-MOST_PLACES = 4096
-"""Places that are remembered; those settled longest ago leave first, and are asked about again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,10 @@ import orjson
 from app.policy.unanswered import PolicyUndefined
 
 BUCKETS = ("site", "model", "tenant", "tenant_model", "subject")
-DIMENSIONS = ("qps", "tpm", "concurrency", "tokens_in_flight", "request_tokens")
+QUOTAS = ("qps", "tpm", "concurrency")
+"""What a tenant's quota can name. A rule must limit each that it does name, and clients are told of them: they can plan by these."""
+DIMENSIONS = (*QUOTAS, "tokens_in_flight", "request_tokens")
+"""All that rules can limit: beside quotas the room in caches, which is the engines' matter and moves with each reading."""
 MAX_FACTOR = 1.5
 
 

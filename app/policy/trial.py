@@ -15,7 +15,7 @@ from app.policy.kinds import NODES, REQUESTS, Kind
 from app.policy.modes import Modes
 from app.policy.offline import evaluate, workspace
 from app.policy.schema import check_question
-from app.policy.terms import DIMENSIONS, combine
+from app.policy.terms import QUOTAS, combine
 from app.policy.unanswered import PolicyUndefined
 from app.settings import RuleMode
 
@@ -68,7 +68,7 @@ def _answer(parts: list[Any]) -> dict[str, Any]:
 
 def _terms(revision: str, parts: list[Any], tenant: Mapping[str, Any]) -> dict[str, Any]:
     try:
-        terms = asdict(combine(revision, parts, frozenset(DIMENSIONS) & set(tenant)))
+        terms = asdict(combine(revision, parts, frozenset(QUOTAS) & set(tenant)))
     except PolicyUndefined as undefined:
         return {"unanswered": undefined.code, "message": undefined.message}
     return {name: terms[name] for name in ("denies", "waived", "limits", "cost", "factors", "shed", "shed_rule", "obligations")}

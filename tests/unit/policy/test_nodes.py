@@ -186,6 +186,20 @@ async def test_a_rule_that_does_not_end_is_left_alone_for_a_while() -> None:
     assert asking.failures("policy_timeout", "avoiding") == 9
 
 
+async def test_another_policy_is_not_paused() -> None:
+    """A rule that did not end is asked at once under the next revision: that may have mended it."""
+    opa = node_opa(avoiding=lambda shown: Slow("no answer in time"))
+    async with Asking(opa) as asking:
+        opa.ask = slow_clock(opa, asking.clock)  # type: ignore[method-assign]
+        paused = await asking.one(memory_floor=0.95)
+        opa.revision, opa.functions["avoiding"] = "r2", avoiding
+        await asking.policy.activate(opa.compiled)
+        mended = await asking.one(memory_floor=0.95)
+
+    assert paused == NodeAnswer((), 1.0, {"kv": 0.8}, "r1", stale=("avoiding",))
+    assert mended == NodeAnswer((Avoid("avoiding", "full", "m"),), 1.0, {"kv": 0.8}, "r2")
+
+
 def slow_clock(opa: OpaInPython, clock: ManualClock) -> Any:
     """The OPA's `ask`, in which a call that is too slow takes all of its time."""
     ask = opa.ask

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from app.policy.bundle import Compiled, group_rules
 from app.policy.kinds import NODES
 from app.policy.modes import NO_MODES
-from app.policy.node_answer import NodeAnswer
+from app.policy.node_answer import MOST_PLACES, NodeAnswer
 from app.policy.nodes import NodeQuestion
 from app.policy.question import Section
-from app.policy.settled import MOST_PLACES, Settled
+from app.policy.settled import Settled
 from app.settings import RuleMode
 from tests.unit.policy.opa_in_python import rule
 from tests.unit.policy.test_nodes import Asking, asked, node_opa
