@@ -11,7 +11,7 @@ from app.telemetry.view import NodeModel
 BATCHES = 2
 """Most in flight, in batches: one that runs and one that waits for its turn; more would only wait longer."""
 LEAST = 1
-"""A node that may have nothing in flight could never show that it has recovered."""
+"""A node that may have nothing in flight could never show that it has recovered, and a rate lets nothing grow from 0."""
 LASTS_HALF_LIFE_MS = 5_000.0
 LASTS_FORGET_MS = 60_000.0
 """How long calls last changes with what is asked for, over many calls; after a minute without any it is unknown again."""

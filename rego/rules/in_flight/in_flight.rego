@@ -9,9 +9,7 @@
 #   optional: [readings.max_in_flight, readings.admission]
 package sluice.rules.in_flight
 
-# Requests that may always be in flight: with none nothing would show that an engine is well again.
-least := 1
-
-limit contains {"bucket": "model", "dimension": "concurrency", "limit": max([least, input.readings.max_in_flight])}
+# At least 1 for each engine: no controller goes below, so that something shows when an engine is well again.
+limit contains {"bucket": "model", "dimension": "concurrency", "limit": input.readings.max_in_flight}
 
 shed contains 1 - input.readings.admission if input.readings.admission < 1

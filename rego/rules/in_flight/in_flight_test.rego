@@ -3,23 +3,15 @@ package sluice.rules.in_flight_test
 import data.sluice.rules.in_flight
 
 limit(readings) := limits if {
-	limits := in_flight.limit with input as {"readings": readings} with in_flight.least as 1
+	limits := in_flight.limit with input as {"readings": readings}
 }
 
 shed(readings) := probabilities if {
 	probabilities := in_flight.shed with input as {"readings": readings}
 }
 
-test_at_least_one_is_let_in if {
-	in_flight.least >= 1
-}
-
 test_requests_in_flight_are_held_to_what_the_controllers_allow if {
 	limit({"live": 2, "max_in_flight": 48}) == {{"bucket": "model", "dimension": "concurrency", "limit": 48}}
-}
-
-test_no_controller_closes_a_model if {
-	limit({"live": 2, "max_in_flight": 0}) == {{"bucket": "model", "dimension": "concurrency", "limit": 1}}
 }
 
 test_no_limit_where_no_controller_says if {

@@ -39,6 +39,18 @@ def test_the_latency_of_an_engine_that_does_not_tell_what_runs_counts(shut: Cont
     assert run(shut, Reading(iteration_ms=400.0), 5000, 7000, in_flight=60).admission == 0.05
 
 
+def test_no_controller_closes_a_node() -> None:
+    """However long a cache stays full that others fill, one request may be in flight."""
+    controllers = Controllers()
+
+    told = [
+        controllers.update(KEY, Reading(kv_ratio=1.0), set_points={"kv": 0.001}, in_flight=0, max_num_seqs=64, now_ms=page * 100.0)
+        for page in range(600)
+    ]
+
+    assert min(output.max_in_flight for output in told if output) == 1
+
+
 def test_without_aims_there_is_no_controller() -> None:
     """Where rules name no set point, nothing is limited."""
     assert Controllers().update(KEY, SLOW, set_points={}, in_flight=60, max_num_seqs=64, now_ms=0.0) is None
