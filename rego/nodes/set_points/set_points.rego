@@ -1,14 +1,15 @@
 # METADATA
 # title: Aims of the in-flight controller
 # description: |
-#   What the controller of requests in flight keeps an engine below. The tightest signal counts.
+#   Where the controller of requests in flight holds an engine. The tightest signal counts. Within 5 % of its aim nothing starts.
 #   The same for every model; the model's id is read so that one may get aims of its own.
 # custom:
 #   row: A2, A3
 #   reads: [model.id]
 package sluice.nodes.set_points
 
-# Share of the KV cache: the high watermark from which requests are shed (A2), so that the controller acts before.
+# Share of the KV cache: the high watermark from which requests are shed (A2). Above it the
+# controller lets in less at once; it cuts what may be in flight from 0.84 on, where its dead band ends.
 kv_aim := 0.80
 
 # Waiting requests: the backlog that counts as long (C10).
