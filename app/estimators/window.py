@@ -6,6 +6,8 @@ Python publishes the minimum, a rule compares it. A reading that is missing is u
 import math
 from collections import deque
 
+FLOOR_MS = 3000.0
+"""A line counts as crossed where the least reading of this time is above it; a moment above it is no pressure (B11)."""
 MOST_GAP_RATIO = 1 / 3
 """Share of the window that may pass between two readings: what happened in a longer gap nobody saw, so the window begins anew."""
 

@@ -3,12 +3,9 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from app.estimators.window import Floor
+from app.estimators.window import FLOOR_MS, Floor
 from app.telemetry.device_memory import unknown
 from app.telemetry.snapshot import Gpu
-
-FLOOR_MS = 3000.0
-"""Memory above a line for 3 s is pressure, a moment above it is not (B11)."""
 
 
 @dataclass(frozen=True, slots=True)

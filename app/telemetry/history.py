@@ -9,12 +9,10 @@ from dataclasses import replace
 
 from app.estimators.counters import Stillness, Total, mean_between
 from app.estimators.smoothing import Smoothed
-from app.estimators.window import Floor
+from app.estimators.window import FLOOR_MS, Floor
 from app.telemetry.pages import Counted, PageReading
 from app.telemetry.snapshot import Reading
 
-FLOOR_MS = 3000.0
-"""A line counts as crossed where the least reading of this time is above it (B11)."""
 HALF_LIFE_MS = 1000.0
 """Ten polls: one slow step moves no limit, and a change is half seen after a second."""
 FORGET_MS = 10_000.0
