@@ -169,7 +169,7 @@ class MemoryLimiter:
         self._step()
         return self._in_flight.of((node, model))
 
-    def reports(self) -> list[Report]:
+    def take_reports(self) -> list[Report]:
         """How calls on nodes ended since this was last asked, in order; for one reader."""
         return self._in_flight.take_reports()
 

@@ -38,7 +38,7 @@ def batch_sizes(nodes: Iterable[Node], answers: Mapping[NodeModel, NodeAnswer]) 
             answer = answers.get((node.name, model))
             if answer is not None:
                 bases.setdefault(model, {})[node.name] = node.max_num_seqs
-                factors.setdefault(model, {})[node.name] = answer.seqs_factor
+                factors.setdefault(model, {})[node.name] = answer.max_num_seqs_factor
     sizes: dict[str, int] = {}
     for model, own in bases.items():
         for name, size in arbitrated(own, factors[model]).items():

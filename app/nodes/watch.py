@@ -115,7 +115,7 @@ class NodeWatch:
 
     def _learn(self, now_ms: float) -> None:
         """How calls ended since the last snapshot."""
-        for report in self._limiter.reports():
+        for report in self._limiter.take_reports():
             key = (report.node, report.model)
             self._controllers.lasted(key, report.lasted_ms, now_ms)
             self._liveness.ended(key, report.outcome, report.lasted_ms, None, now_ms)

@@ -27,7 +27,7 @@ class NodePart:
 
     rule: str
     avoids: tuple[Avoid, ...] = ()
-    seqs_factors: tuple[float, ...] = ()
+    max_num_seqs_factors: tuple[float, ...] = ()
     set_points: tuple[tuple[str, float], ...] = ()
     outputs: bytes = b"{}"
 
@@ -53,7 +53,7 @@ class NodeAnswer:
 
     avoid: tuple[Avoid, ...] = ()
     """Any of them keeps new requests away; ordered by rule, code and message."""
-    seqs_factor: float = 1.0
+    max_num_seqs_factor: float = 1.0
     """Factor on the node's max_num_seqs, 0..1: the least that a rule answers."""
     set_points: Mapping[str, float] = field(default_factory=dict)
     """The least aim per signal; a signal that no rule names is absent."""
@@ -69,7 +69,7 @@ def combine(revision: str, parts: Iterable[NodePart], stale: Iterable[str] = ())
     aims = [aim for part in parts for aim in part.set_points]
     return NodeAnswer(
         avoid=tuple(sorted(avoids, key=lambda avoid: (avoid.rule, avoid.code, avoid.message))),
-        seqs_factor=min((factor for part in parts for factor in part.seqs_factors), default=1.0),
+        max_num_seqs_factor=min((factor for part in parts for factor in part.max_num_seqs_factors), default=1.0),
         set_points={signal: min(value for name, value in aims if name == signal) for signal in sorted({name for name, _ in aims})},
         revision=revision,
         stale=tuple(sorted(stale)),
@@ -80,7 +80,7 @@ def would_change(answer: NodeAnswer, part: NodePart) -> tuple[str, ...]:
     """What one more part would change of `answer`, by output name: how a shadow rule is judged."""
     changes = {
         "avoid": bool(part.avoids) and not answer.avoid,
-        "max_num_seqs": any(factor < answer.seqs_factor for factor in part.seqs_factors),
+        "max_num_seqs": any(factor < answer.max_num_seqs_factor for factor in part.max_num_seqs_factors),
         "set_point": any(value < answer.set_points.get(signal, float("inf")) for signal, value in part.set_points),
     }
     return tuple(output for output, changed in changes.items() if changed)

@@ -20,7 +20,7 @@ def parse_node(rule: str, outputs: Mapping[str, Any]) -> NodePart:
     return NodePart(
         rule=rule,
         avoids=found.get("avoid", ()),
-        seqs_factors=found.get("max_num_seqs", ()),
+        max_num_seqs_factors=found.get("max_num_seqs", ()),
         set_points=found.get("set_point", ()),
         outputs=encoded(outputs),
     )

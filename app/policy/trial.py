@@ -63,7 +63,7 @@ def _names(compiled: Compiled, kind: Kind, mode: RuleMode) -> list[str]:
 
 def _answer(parts: list[Any]) -> dict[str, Any]:
     answer = asdict(node_answer.combine("", parts))
-    return {name: answer[name] for name in ("avoid", "seqs_factor", "set_points")}
+    return {name: answer[name] for name in ("avoid", "max_num_seqs_factor", "set_points")}
 
 
 def _terms(revision: str, parts: list[Any], tenant: Mapping[str, Any]) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def lines(trial: Mapping[str, Any]) -> Iterator[str]:
 def _lines_of_answer(answer: Mapping[str, Any]) -> Iterator[str]:
     yield "answer"
     yield from (_line("avoid", avoid) for avoid in answer["avoid"])
-    yield _line("max_num_seqs", answer["seqs_factor"])
+    yield _line("max_num_seqs_factor", answer["max_num_seqs_factor"])
     yield from (_line("set_point", {"signal": signal, "value": value}) for signal, value in answer["set_points"].items())
 
 

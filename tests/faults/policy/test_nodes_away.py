@@ -32,9 +32,9 @@ async def test_a_killed_opa_leaves_nodes_unanswered_until_it_is_back(rego_folder
             await asyncio.sleep(0.05)
 
     assert isinstance(known, NodeAnswer)
-    assert (known.seqs_factor, remembered) == (0.7, known)
+    assert (known.max_num_seqs_factor, remembered) == (0.7, known)
     assert isinstance(away, PolicyUnavailable)
-    assert (back.seqs_factor, back.stale) == (0.3, ())
+    assert (back.max_num_seqs_factor, back.stale) == (0.3, ())
 
 
 async def test_an_endless_rule_for_nodes_times_out_alone(rego_folder: Path, opa_binary: Path, sockets: Path) -> None:
@@ -48,9 +48,9 @@ async def test_an_endless_rule_for_nodes_times_out_alone(rego_folder: Path, opa_
         answers = await nodes
 
     assert [terms.revision for terms in decided] == [running.policy.revision] * 10
-    assert {place[0]: (answer.stale, answer.seqs_factor) for place, answer in answers.items() if isinstance(answer, NodeAnswer)} == {
-        f"n{n}": (("endless",), 1.0 if n < 8 else 0.7 if n == 8 else 0.3) for n in range(10)
-    }  # 0.8 is the one between 0.75 and 0.85
+    assert {
+        place[0]: (answer.stale, answer.max_num_seqs_factor) for place, answer in answers.items() if isinstance(answer, NodeAnswer)
+    } == {f"n{n}": (("endless",), 1.0 if n < 8 else 0.7 if n == 8 else 0.3) for n in range(10)}  # 0.8 is the one between 0.75 and 0.85
 
 
 async def test_a_rule_for_nodes_in_conflict_fails_alone(rego_folder: Path, opa_binary: Path, sockets: Path) -> None:
@@ -62,7 +62,7 @@ async def test_a_rule_for_nodes_in_conflict_fails_alone(rego_folder: Path, opa_b
         torn, other = await one(running, waiting=9000, kv_floor=0.9), await one(running, "n1", waiting=2000, kv_floor=0.1)
         counted = running.metrics.registry.get_sample_value("sluice_policy_errors_total", {"code": "policy_conflict", "rule": "torn"})
 
-    assert [(answer.seqs_factor, answer.stale) for answer in (before, torn, other) if isinstance(answer, NodeAnswer)] == [
+    assert [(answer.max_num_seqs_factor, answer.stale) for answer in (before, torn, other) if isinstance(answer, NodeAnswer)] == [
         (0.5, ()),
         (0.3, ("torn",)),
         (0.5, ()),

@@ -69,7 +69,7 @@ async def test_the_batch_follows_the_load_over_all_of_its_range(
     async with running_policy(rego_folder, opa_binary, sockets, modes=modes) as running:
         answers = await running.nodes.ask(questions)
 
-    factors = {place[0]: answer.seqs_factor for place, answer in answers.items() if isinstance(answer, NodeAnswer)}
+    factors = {place[0]: answer.max_num_seqs_factor for place, answer in answers.items() if isinstance(answer, NodeAnswer)}
     assert factors == {f"{signal} {load}": pytest.approx(wanted(load)) for signal in signals for load in loads}
 
 
@@ -154,7 +154,7 @@ def test_a_question_about_a_node_can_be_tried(rego_folder: Path, tmp_path: Path)
     assert tried["rules"]["max_num_seqs"] == {"max_num_seqs": [0.3]}
     assert tried["answer"] == {
         "avoid": [{"rule": "isolation", "code": FULL.code, "message": FULL.message}],
-        "seqs_factor": 0.3,
+        "max_num_seqs_factor": 0.3,
         "set_points": AIMS,
     }
 

@@ -61,8 +61,8 @@ async def test_how_calls_ended_is_told_once_in_order(desk: Desk) -> None:
     await settled(desk, "completed", node=None)
     await settled(desk, "aborted", node="vllm-1", model="n", lasts_ms=250)
 
-    assert desk.limiter.reports() == [Report("vllm-0", "m", "failed", 0.0), Report("vllm-1", "n", "aborted", 250.0)]
-    assert desk.limiter.reports() == []
+    assert desk.limiter.take_reports() == [Report("vllm-0", "m", "failed", 0.0), Report("vllm-1", "n", "aborted", 250.0)]
+    assert desk.limiter.take_reports() == []
 
 
 async def test_a_report_repeated_or_corrected_is_told_once(desk: Desk) -> None:
@@ -72,7 +72,7 @@ async def test_a_report_repeated_or_corrected_is_told_once(desk: Desk) -> None:
     desk.clock.advance(30_000)
     for tokens in (5, 5, 6):
         await desk.limiter.settle(charge.lease_id, SCOPE, Usage(1, tokens, outcome="timeout"))
-    assert desk.limiter.reports() == [Report("vllm-0", "m", "timeout", 30_000.0)]
+    assert desk.limiter.take_reports() == [Report("vllm-0", "m", "timeout", 30_000.0)]
 
 
 async def test_nobody_who_takes_reports_makes_them_pile_up(desk: Desk) -> None:
@@ -81,7 +81,7 @@ async def test_nobody_who_takes_reports_makes_them_pile_up(desk: Desk) -> None:
         await settled(desk, "completed", node=f"node-{number}")
 
     assert desk.limiter._in_flight._places == {}
-    assert [report.node for report in desk.limiter.reports()] == [f"node-{number}" for number in range(10, MOST_REPORTS + 10)]
+    assert [report.node for report in desk.limiter.take_reports()] == [f"node-{number}" for number in range(10, MOST_REPORTS + 10)]
 
 
 @dataclass
@@ -189,7 +189,7 @@ class InFlightMachine(RuleBasedStateMachine):
         for node, model in itertools.product(NODES, MODELS):
             tokens = [lease.tokens for lease in live if (lease.node, lease.model) == (node, model)]
             assert self.desk.limiter.in_flight(node, model) == Held(len(tokens), sum(tokens))
-        assert [(one.node, one.model, one.outcome) for one in self.desk.limiter.reports()] == self.reports
+        assert [(one.node, one.model, one.outcome) for one in self.desk.limiter.take_reports()] == self.reports
         self.reports.clear()
         for model in MODELS:
             tokens = [lease.tokens for lease in live if lease.model == model]

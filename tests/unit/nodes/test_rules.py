@@ -62,7 +62,7 @@ async def test_a_model_that_is_gone_is_not_asked_about() -> None:
 async def test_an_outage_keeps_the_last_answers() -> None:
     """While OPA is silent a node stays avoided as it was; one without any answer has none."""
     one = Setting()
-    answer = NodeAnswer(seqs_factor=0.3)
+    answer = NodeAnswer(max_num_seqs_factor=0.3)
     one.policy.answers = {A: answer, B: PolicyUnavailable("down")}
     await one.rules.answer([state("a"), state("b")])
     one.policy.answers = {A: PolicyUnavailable("down"), B: PolicyUnavailable("down")}
@@ -84,15 +84,15 @@ async def test_a_node_that_is_gone_is_forgotten() -> None:
 async def test_another_policy_is_asked_at_once() -> None:
     """Engines at rest bring no news; a policy that comes into force is asked about them all the same."""
     one = Setting()
-    one.policy.answers[A] = NodeAnswer(seqs_factor=1.0)
+    one.policy.answers[A] = NodeAnswer(max_num_seqs_factor=1.0)
     one.rules.see(View(1, nodes=(state("a"),)))
     task = asyncio.create_task(one.rules.follow())
     await eventually(lambda: len(one.told) == 1)
 
-    one.policy.answers[A], one.policy.revision = NodeAnswer(seqs_factor=0.3), "r2"
+    one.policy.answers[A], one.policy.revision = NodeAnswer(max_num_seqs_factor=0.3), "r2"
     await eventually(lambda: len(one.told) == 2)
     task.cancel()
-    assert one.told[-1] == {A: NodeAnswer(seqs_factor=0.3)}
+    assert one.told[-1] == {A: NodeAnswer(max_num_seqs_factor=0.3)}
 
 
 async def test_an_equal_state_asks_the_same_question() -> None:

@@ -155,7 +155,7 @@ async def test_a_controller_follows_its_aims(one: Setting) -> None:
 def test_what_rules_say_is_in_the_next_view(one: Setting) -> None:
     """Avoidance and the size of the batch stand with the node, and whoever follows learns that something changed."""
     before = one.watch.version
-    answer = NodeAnswer(avoid=(Avoid("isolation", "memory_full", "full"),), seqs_factor=0.3)
+    answer = NodeAnswer(avoid=(Avoid("isolation", "memory_full", "full"),), max_num_seqs_factor=0.3)
     one.watch.answered({A: answer})
 
     assert one.watch.version == before + 1

@@ -18,7 +18,7 @@ parts = st.lists(
         NodePart,
         rule=st.sampled_from(["a", "b", "c"]),
         avoids=st.lists(st.builds(Avoid, st.sampled_from(["a", "b"]), st.sampled_from(["x", "y"]), st.just("m")), max_size=2).map(tuple),
-        seqs_factors=st.lists(st.floats(0, 1), max_size=2).map(tuple),
+        max_num_seqs_factors=st.lists(st.floats(0, 1), max_size=2).map(tuple),
         set_points=st.lists(st.tuples(st.sampled_from(SIGNALS), st.floats(0.001, 1000)), max_size=3).map(tuple),
     ),
     max_size=5,
@@ -30,7 +30,7 @@ def test_every_output_is_read() -> None:
     part = parse_node("mine", {"avoid": [AVOID], "max_num_seqs": [0.7, 0], "set_point": [AIM]})
 
     assert part.avoids == (Avoid("mine", "x", "m"),)
-    assert part.seqs_factors == (0.7, 0)
+    assert part.max_num_seqs_factors == (0.7, 0)
     assert part.set_points == (("kv", 0.8),)
     assert part.answered == {"avoid": [AVOID], "max_num_seqs": [0.7, 0], "set_point": [AIM]}
 
@@ -61,12 +61,12 @@ def test_whatever_is_not_exactly_right_names_rule_and_field(outputs: dict[str, o
 
 def test_the_least_counts_and_any_avoids() -> None:
     """The least factor and the least aim per signal are in force, and every reason to avoid the node is named."""
-    first = NodePart("a", avoids=(Avoid("a", "y", "m"),), seqs_factors=(0.7,), set_points=(("kv", 0.8), ("waiting", 10)))
-    second = NodePart("b", avoids=(Avoid("b", "x", "m"),), seqs_factors=(0.3,), set_points=(("kv", 0.9), ("waiting", 4)))
+    first = NodePart("a", avoids=(Avoid("a", "y", "m"),), max_num_seqs_factors=(0.7,), set_points=(("kv", 0.8), ("waiting", 10)))
+    second = NodePart("b", avoids=(Avoid("b", "x", "m"),), max_num_seqs_factors=(0.3,), set_points=(("kv", 0.9), ("waiting", 4)))
 
     assert combine("r", [first, second], ["d", "c"]) == NodeAnswer(
         avoid=(Avoid("a", "y", "m"), Avoid("b", "x", "m")),
-        seqs_factor=0.3,
+        max_num_seqs_factor=0.3,
         set_points={"kv": 0.8, "waiting": 4},
         revision="r",
         stale=("c", "d"),
@@ -75,7 +75,7 @@ def test_the_least_counts_and_any_avoids() -> None:
 
 def test_without_rules_a_node_may_do_everything() -> None:
     """No rule: nothing is avoided, the whole batch is left, and there is no aim."""
-    assert combine("r", []) == NodeAnswer(avoid=(), seqs_factor=1.0, set_points={}, revision="r")
+    assert combine("r", []) == NodeAnswer(avoid=(), max_num_seqs_factor=1.0, set_points={}, revision="r")
 
 
 @given(parts, st.randoms())
@@ -93,7 +93,7 @@ def test_more_rules_never_allow_more(some: list[NodePart], more: list[NodePart])
     before, after = combine("r", some), combine("r", some + more)
 
     assert set(before.avoid) <= set(after.avoid)
-    assert 0 <= after.seqs_factor <= before.seqs_factor <= 1
+    assert 0 <= after.max_num_seqs_factor <= before.max_num_seqs_factor <= 1
     assert all(after.set_points[signal] <= value for signal, value in before.set_points.items())
 
 
@@ -103,7 +103,7 @@ def test_a_part_that_would_change_nothing_changes_nothing(some: list[NodePart], 
     before, after = combine("r", some), combine("r", [*some, more[0]])
     changed = {
         "avoid": bool(after.avoid) != bool(before.avoid),
-        "max_num_seqs": after.seqs_factor != before.seqs_factor,
+        "max_num_seqs": after.max_num_seqs_factor != before.max_num_seqs_factor,
         "set_point": after.set_points != before.set_points,
     }
 
