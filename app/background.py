@@ -29,7 +29,7 @@ class Background:
         self._clock = clock
         self._metrics = metrics
         self._sleep = sleep
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: dict[str, asyncio.Task[None]] = {}
         self._failed_ms: dict[str, float] = {}
 
     @property
@@ -40,13 +40,19 @@ class Background:
 
     def start(self, name: str, work: Work) -> None:
         """Do `work` until `stop`, from the beginning each time it fails or ends."""
-        self._tasks.append(asyncio.create_task(self._keep(name, work), name=name))
+        self._tasks[name] = asyncio.create_task(self._keep(name, work), name=name)
+
+    def end(self, name: str) -> None:
+        """End one piece, and forget how it was."""
+        self._tasks.pop(name).cancel()
+        self._failed_ms.pop(name, None)
 
     async def stop(self) -> None:
         """End everything."""
-        for task in self._tasks:
+        tasks = list(self._tasks.values())
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         self._tasks.clear()
 
     async def _keep(self, name: str, work: Work) -> None:

@@ -43,11 +43,13 @@ class NodeWatch:
         self._shown = Shown()
         self._own_shares: dict[NodeModel, OwnShare] = {}
         self._due: dict[str, str] = {}
+        self._probed: set[str] = set()
         self.version = 0
 
     def judge(self, snapshot: Snapshot, now_ms: float) -> Own:
         """What this replica adds to a snapshot whose ages are true at `now_ms`."""
         known = {(node.name, model): node for node in snapshot.nodes for model in node.models}
+        self._forget_metrics({node.name for node in snapshot.nodes})
         self._liveness.keep(known.keys())
         self._controllers.keep(known.keys())
         self._shown.keep(known.keys())
@@ -57,6 +59,12 @@ class NodeWatch:
         standings = {key: self._standing(key, node, sizes.get(node.name), now_ms) for key, node in known.items()}
         self._due = {model: node for node, model in known if self._liveness.due((node, model), now_ms)}
         return Own(standings, {model: Holding(held.requests, held.tokens) for model, held in self._limiter.by_model().items()})
+
+    def _forget_metrics(self, nodes: set[str]) -> None:
+        """Counts of nodes that are not configured any more would stay for ever."""
+        for gone in self._probed - nodes:
+            self._metrics.probes.remove_by_labels({"node": gone})
+        self._probed &= nodes
 
     def answered(self, answers: Mapping[NodeModel, NodeAnswer]) -> None:
         """Take what the rules say of nodes from now on."""
@@ -74,6 +82,7 @@ class NodeWatch:
         self._due.pop(model, None)
         if taken:
             self._metrics.probes.labels(node).inc()
+            self._probed.add(node)
         return taken
 
     def give_back(self, node: str, model: str) -> None:

@@ -18,6 +18,7 @@ from app.observability.metrics import Metrics
 from app.telemetry.ages import aged, next_expiry_ms
 from app.telemetry.build_view import build_view
 from app.telemetry.room import memories, with_room
+from app.telemetry.scrape import place
 from app.telemetry.snapshot import Loads, Snapshot
 from app.telemetry.trouble import Trouble
 from app.telemetry.view import Own, View
@@ -157,7 +158,7 @@ async def _poll(target: str, follower: Follower, token: str | None, clock: Clock
                 trouble.heard()
             except (aiohttp.ClientError, TimeoutError, DependencyDown) as error:
                 if trouble.unheard("silent"):
-                    log.warning("telemetry.silent", target=target, problem=str(error) or type(error).__name__)
+                    log.warning("telemetry.silent", target=place(target), problem=str(error) or type(error).__name__)
                 await asyncio.sleep(RETRY_MS / 1000)
 
 

@@ -7,7 +7,6 @@ old; the others go on. Rules then have the engines' own readings alone.
 
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
-from urllib.parse import urlsplit
 
 import aiohttp
 import structlog
@@ -23,7 +22,7 @@ from app.telemetry.exposition import PageBroken
 from app.telemetry.gpu_table import GpuTable
 from app.telemetry.nvidia_smi import DEADLINE_S, NVIDIA_SMI, NvidiaSmi
 from app.telemetry.nvml import NVML, Nvml
-from app.telemetry.scrape import ScrapeFailed, fetch
+from app.telemetry.scrape import ScrapeFailed, fetch, place
 from app.telemetry.snapshot import Gpu
 from app.telemetry.trouble import FIRST_CONTACT_MS, Reminder
 
@@ -98,7 +97,8 @@ class GpuReadings:
             await self._ask(NVIDIA_SMI, self._nvidia_smi.read, SMI_TIMEOUT_S)
         if not self._introduced:
             self._introduced = True
-            log.info("gpus.sources", **self._states, dcgm=[place(url) for url in self._settings.dcgm])
+            asked = {source: self._states[source] for source in (NVML, NVIDIA_SMI) if source in self._states}
+            log.info("gpus.sources", **asked, dcgm=[place(url) for url in self._settings.dcgm])
         self._publish()
 
     async def scrape(self, url: str, pages: DcgmPages) -> None:
@@ -179,8 +179,3 @@ class GpuReadings:
             engines = sorted({self._named[gpu] for gpu in new})
             log.warning("gpus.not_reported", gpus=new, engines=engines, hint="Correct engines[].gpus, or add the exporter to gpus.dcgm.")
         self._missed = missing
-
-
-def place(url: str) -> str:
-    """Host and port, without a password."""
-    return urlsplit(url).netloc.rpartition("@")[2]

@@ -5,40 +5,45 @@ When down: each source is asked again and again on its own; what its silence mea
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
+from urllib.parse import urlsplit
 
+from app.background import Background
 from app.clock import Clock
 from app.settings import EngineSettings, GpuSettings
 from app.telemetry.dcgm import DcgmPages
-from app.telemetry.gpu_readings import GpuReadings, place
+from app.telemetry.gpu_readings import GpuReadings
+from app.telemetry.scrape import place
+
+MACHINE = "GPUs of this machine"
 
 
 class Gpus:
-    """The tasks. `configure` may be called again at any time; `stop` ends them."""
+    """The readings as work beside. `configure` may be called again at any time."""
 
-    def __init__(self, readings: GpuReadings, clock: Clock) -> None:
+    def __init__(self, readings: GpuReadings, background: Background, clock: Clock) -> None:
         self._readings = readings
+        self._background = background
         self._clock = clock
         self._interval_ms = 0
-        self._machine: asyncio.Task[None] | None = None
-        self._exporters: dict[str, asyncio.Task[None]] = {}
+        self._begun = False
+        self._exporters: set[str] = set()
 
     def configure(self, settings: GpuSettings, engines: Iterable[EngineSettings]) -> None:
         """Read exactly these sources; those that stay are not disturbed."""
         self._interval_ms = settings.interval_ms
         self._readings.configure(settings, engines)
-        for url in [url for url in self._exporters if url not in settings.dcgm]:
-            self._exporters.pop(url).cancel()
-        for url in settings.dcgm:
-            if url not in self._exporters:
-                self._exporters[url] = asyncio.create_task(self._keep_scraping(url), name=f"gpus of {place(url)}")
-        self._machine = self._machine or asyncio.create_task(self._every_interval(self._readings.read), name="gpus of this machine")
+        for url in self._exporters - set(settings.dcgm):
+            self._background.end(_name(url))
+        for url in set(settings.dcgm) - self._exporters:
+            self._background.start(_name(url), partial(self._keep_scraping, url))
+        self._exporters = set(settings.dcgm)
+        if not self._begun:
+            self._background.start(MACHINE, partial(self._every_interval, self._readings.read))
+            self._begun = True
 
-    async def stop(self) -> None:
-        """End all readings."""
-        tasks = [*self._exporters.values(), *([self._machine] if self._machine else [])]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    async def close(self) -> None:
+        """Let the library go, once the work has ended."""
         await self._readings.close()
 
     async def _keep_scraping(self, url: str) -> None:
@@ -52,3 +57,7 @@ class Gpus:
             await work()
             took_ms = self._clock.monotonic_ms() - started_ms
             await asyncio.sleep(max(0.0, self._interval_ms - took_ms) / 1000)
+
+
+def _name(url: str) -> str:
+    return f"GPUs of {place(url)}{urlsplit(url).path}"

@@ -8,10 +8,12 @@ import asyncio
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import aiohttp
 import structlog
 
+from app.background import Background
 from app.catalog.models import ModelSpec
 from app.clock import Clock
 from app.observability.metrics import Metrics
@@ -76,44 +78,47 @@ def _node(engine: EngineSettings) -> Node:
 
 
 class Poller:
-    """One task per engine, all writing on one board. `configure` may be called again at any time; `stop` ends the tasks."""
+    """One piece of work per engine, all writing on one board. `configure` may be called again at any time."""
 
-    def __init__(self, board: Board, session: aiohttp.ClientSession, *, clock: Clock, metrics: Metrics, scrape_timeout_ms: float) -> None:
+    def __init__(
+        self,
+        board: Board,
+        session: aiohttp.ClientSession,
+        background: Background,
+        *,
+        clock: Clock,
+        metrics: Metrics,
+        scrape_timeout_ms: float,
+    ) -> None:
         self.board = board
         self._session = session
+        self._background = background
         self._clock = clock
         self._metrics = metrics
         self._timeout_ms = scrape_timeout_ms
         self._engines: dict[str, EngineSettings] = {}
-        self._tasks: dict[str, asyncio.Task[None]] = {}
         self._troubles: dict[str, Trouble] = {}
         self._specs: Mapping[str, ModelSpec] = {}
         self._begun = 0
-
-    async def stop(self) -> None:
-        """End all scrapes."""
-        for task in self._tasks.values():
-            task.cancel()
-        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
     def configure(self, engines: Iterable[EngineSettings], specs: Mapping[str, ModelSpec]) -> None:
         """Poll exactly these engines; those that stay as they were are not disturbed."""
         wanted = {engine.name: engine for engine in engines}
         self._specs = specs
         for name in [name for name, engine in self._engines.items() if wanted.get(name) != engine]:
-            self._tasks.pop(name).cancel()
+            self._background.end(f"poll {name}")
             del self._troubles[name]
             if name not in wanted:
                 self.board.remove(name)
                 for counted in (self._metrics.scrapes, self._metrics.readings_unknown):
                     counted.remove_by_labels({"node": name})
         for name, engine in wanted.items():
-            if name not in self._tasks:
+            if name not in self._troubles:
                 self.board.put(_node(engine), None)
                 self._troubles[name] = Trouble(self._clock)
                 self._begun += 1
                 phase = self._begun * GOLDEN % 1
-                self._tasks[name] = asyncio.create_task(self._poll(engine, phase), name=f"poll {name}")
+                self._background.start(f"poll {name}", partial(self._poll, engine, phase))
         self._engines = wanted
 
     async def _poll(self, engine: EngineSettings, phase: float) -> None:

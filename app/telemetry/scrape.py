@@ -5,6 +5,7 @@ When down: the scrape names the problem (timeout, connect, status, parse); nothi
 
 import asyncio
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 import aiohttp
 
@@ -61,6 +62,11 @@ async def fetch(session: aiohttp.ClientSession, url: str, timeout_ms: float) -> 
 def _told_its_end(response: aiohttp.ClientResponse) -> bool:
     """Whether the answer said where it ends, and so was read whole; else it ended where the connection did, in a number maybe."""
     return "content-length" in response.headers or "chunked" in response.headers.get("transfer-encoding", "")
+
+
+def place(url: str) -> str:
+    """Where a url leads, for logs: host and port without a password, or the path of a socket."""
+    return urlsplit(url).netloc.rpartition("@")[2] or url
 
 
 async def _bounded(response: aiohttp.ClientResponse) -> bytes:

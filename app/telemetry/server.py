@@ -8,7 +8,6 @@ GET /healthz                               200 while the process runs
 When down: whoever follows it lets its last snapshot grow old; engines and GPUs are not asked by anybody else.
 """
 
-import asyncio
 import contextlib
 import hmac
 import socket
@@ -22,6 +21,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from app.background import Background
 from app.clock import Clock
 from app.errors import BadRequest, ConfigError, SluiceError, Unauthorized
 from app.observability.metrics import Metrics
@@ -49,19 +49,19 @@ def build_app(file: Path, configuration: Configuration, *, clock: Clock, metrics
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         async with open_session() as session:
             timeout_ms = configuration.settings.telemetry.scrape_timeout_ms
-            poller = Poller(board, session, clock=clock, metrics=metrics, scrape_timeout_ms=timeout_ms)
-            gpus = Gpus(GpuReadings(board, session, clock=clock, metrics=metrics, scrape_timeout_ms=timeout_ms), clock)
+            background = Background(clock, metrics)
+            poller = Poller(board, session, background, clock=clock, metrics=metrics, scrape_timeout_ms=timeout_ms)
+            gpus = Gpus(GpuReadings(board, session, clock=clock, metrics=metrics, scrape_timeout_ms=timeout_ms), background, clock)
 
             def configure(new: Configuration) -> None:
                 poller.configure(new.engines, new.specs)
                 gpus.configure(new.settings.gpus, new.engines)
 
             configure(configuration)
-            watching = asyncio.create_task(_follow_file(file, configuration, board, configure, metrics))
+            background.start("configuration", lambda: _follow_file(file, configuration, board, configure, metrics))
             yield
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
-            await asyncio.gather(poller.stop(), gpus.stop())
+            await background.stop()
+            await gpus.close()
 
     async def snapshot(request: Request) -> Response:
         after, wait_ms = _number(request, "after"), min(_number(request, "wait_ms"), MOST_WAIT_MS)

@@ -14,6 +14,7 @@ from starlette.applications import Starlette
 from starlette.responses import Response
 from starlette.routing import Route
 
+from app.background import Background
 from app.catalog.models import ModelSpec
 from app.clock import SystemClock
 from app.observability.metrics import Metrics
@@ -138,8 +139,8 @@ async def test_a_node_that_is_gone_leaves_no_series(tmp_path):
     spec = {"m": ModelSpec(id="m", signals=("kv", "running"))}
     page = b'vllm:num_requests_waiting{model_name="m"} 1\n'
     async with raw_engine(b"HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\n" + page) as url, open_session() as session:
-        board = Board(SystemClock())
-        poller = Poller(board, session, clock=SystemClock(), metrics=poller_metrics, scrape_timeout_ms=500)
+        board, background = Board(SystemClock()), Background(SystemClock(), poller_metrics)
+        poller = Poller(board, session, background, clock=SystemClock(), metrics=poller_metrics, scrape_timeout_ms=500)
 
         def series(name):
             return [
@@ -154,7 +155,7 @@ async def test_a_node_that_is_gone_leaves_no_series(tmp_path):
             assert {sample.name for sample in series("c")} >= {"sluice_scrapes_total", "sluice_readings_unknown_total"}
             assert series("stays")
         finally:
-            await poller.stop()
+            await background.stop()
 
 
 async def test_a_token_guards_snapshots_and_metrics(tmp_path):

@@ -38,3 +38,26 @@ async def test_a_piece_that_fails_begins_again_and_no_other_is_touched():
     clock.advance(60_000)
     assert background.failing == []
     await background.stop()
+
+
+async def test_a_piece_that_is_ended_is_not_begun_again():
+    """One piece leaves, whatever it was doing, and is not failing any more; the other goes on."""
+    running: set[str] = set()
+
+    async def work(name):
+        running.add(name)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            running.remove(name)
+
+    background = Background(ManualClock(), Metrics())
+    background.start("a", lambda: work("a"))
+    background.start("b", lambda: work("b"))
+    await asyncio.sleep(0)
+    background.end("a")
+    await asyncio.sleep(0)
+
+    assert running == {"b"}
+    await background.stop()
+    assert running == set()

@@ -206,3 +206,12 @@ def test_a_cache_that_keeps_what_may_be_used_again_is_no_work(one: Setting) -> N
     """Nothing runs or waits: whatever the cache holds, an idle page may stand still."""
     assert one.judge(still_ms=20_000.0, kv_ratio=0.3, waiting=0, running=0).why == ""
     assert one.judge(still_ms=20_000.0, kv_ratio=0.3).why == "frozen"
+
+
+def test_a_node_that_is_gone_leaves_no_count_of_probes(one: Setting) -> None:
+    """However often nodes are renamed, the metrics have those of now alone."""
+    one.judge(still_ms=5000.0, **FULL)
+    one.watch.take("a", "m")
+    assert one.probes() == 1
+    one.watch.judge(Snapshot(2), one.clock.monotonic_ms())
+    assert one.probes() is None

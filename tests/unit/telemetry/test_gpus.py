@@ -7,6 +7,7 @@ import pynvml
 import pytest
 from structlog.testing import capture_logs
 
+from app.background import Background
 from app.catalog.models import ModelSpec
 from app.clock import ManualClock
 from app.observability.metrics import Metrics
@@ -253,14 +254,29 @@ async def test_an_exporter_that_answers_badly(machine, answer, problem):
 
 async def test_sources_are_read_all_the_time_and_left(machine):
     """The tasks ask this machine beside the exporters, NVML is believed first, and an exporter that is not configured any more is gone."""
-    gpus = Gpus(machine.readings, machine.clock)
+    background = Background(machine.clock, Metrics())
+    gpus = Gpus(machine.readings, background, machine.clock)
     async with raw_engine(page(60, 40)) as same, raw_engine(page(50, 50, "GPU-7")) as other:
         gpus.configure(GpuSettings(interval_ms=100, dcgm=[same, other]), [])
         await until(lambda: machine.told() == {"GPU-0": (0.25, None), "GPU-7": (0.5, None)})
         gpus.configure(GpuSettings(interval_ms=100, dcgm=[same]), [])
         await until(lambda: machine.told() == {"GPU-0": (0.25, None)})
-        await gpus.stop()
-    assert [task.get_name() for task in asyncio.all_tasks() if task.get_name().startswith("gpus of")] == []
+        await background.stop()
+        await gpus.close()
+    assert [task.get_name() for task in asyncio.all_tasks() if "GPUs" in task.get_name()] == []
+
+
+async def test_no_password_of_an_exporter_is_told_at_the_start(machine):
+    """An exporter that answers before this machine does is not in the line about the machine's own sources, nor is its address."""
+    async with raw_engine(page(60, 40)) as url:
+        secret = url.replace("http://", "http://user:hunter2@")
+        machine.readings.configure(GpuSettings(dcgm=[secret]), [])
+        with capture_logs() as lines:
+            await machine.readings.scrape(secret, DcgmPages())
+            await machine.read()
+
+    assert [line["event"] for line in lines].count("gpus.sources") == 1
+    assert "hunter2" not in str(lines)
 
 
 async def test_the_library_is_let_go_at_the_end(machine):

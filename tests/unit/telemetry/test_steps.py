@@ -3,6 +3,7 @@
 import aiohttp
 import pytest
 
+from app.background import Background
 from app.clock import ManualClock
 from app.observability.metrics import Metrics
 from app.settings import EngineSettings
@@ -34,8 +35,8 @@ def test_a_step_is_movement(kind):
 async def test_a_node_tells_it(kind):
     """Whoever judges a node learns from the snapshot whether its page shows steps, before the first page is read."""
     async with aiohttp.ClientSession() as session:
-        board = Board(ManualClock())
-        poller = Poller(board, session, clock=ManualClock(), metrics=Metrics(), scrape_timeout_ms=100)
+        board, background = Board(ManualClock()), Background(ManualClock(), Metrics())
+        poller = Poller(board, session, background, clock=ManualClock(), metrics=Metrics(), scrape_timeout_ms=100)
         poller.configure([EngineSettings(name="a", kind=kind, url="http://127.0.0.1:9", models=["m"])], {})
         assert board.node("a").steps is (kind in STEPS)
-        await poller.stop()
+        await background.stop()
