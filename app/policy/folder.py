@@ -115,7 +115,7 @@ def _why_none(folder: Path, kind: Kind) -> str | None:
     """What is wrong with a folder that has no rule of this kind; None where it needs none."""
     if (folder / kind.folder).is_dir():
         return f"{kind.folder}/ holds no rule; an empty folder is taken for a write in progress, not for a wish"
-    if kind is not REQUESTS:
+    if not kind.required:
         return None
     if not folder.is_dir():
         return f"no such folder; name the one that holds {kind.folder}/"

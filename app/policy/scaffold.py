@@ -1,12 +1,13 @@
 """A new rule: a folder with a rule that compiles, its METADATA, and a test that passes; in shadow, since saving it loads it."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from app.errors import BadRequest
-from app.policy.kinds import NODES, REQUESTS, Kind
+from app.policy.kinds import REQUESTS, Kind
 from app.policy.reads import names_of, parse_reads
 from app.policy.schema import question_schema
 
@@ -24,7 +25,7 @@ refused := {value}
 
 {output} contains {{
 	"code": "{name}",
-	"message": "refused by the rule {name}",{status}
+	"message": "refused by the rule {name}",{beside}
 }} if {{
 	input.{section} == refused
 }}
@@ -37,7 +38,7 @@ import data.sluice.{folder}.{name}
 test_{output}_when_it_matches if {{
 	{name}.{output} == {{{{
 		"code": "{name}",
-		"message": "refused by the rule {name}",{test_status}
+		"message": "refused by the rule {name}",{beside_in_test}
 	}}}} with input.{section} as {value}
 }}
 
@@ -45,25 +46,6 @@ test_nothing_otherwise if {{
 	{name}.{output} == set() with input.{section} as {other}
 }}
 """
-
-_FIELDS = {
-    REQUESTS.folder: {
-        "request": "request.priority",
-        "tenant": "tenant.sla_class",
-        "model": "model.id",
-        "readings": "readings.live",
-        "subject": "subject.attributes.group",
-        "time": "time.weekday",
-    },
-    NODES.folder: {"readings": "readings.waiting", "node": "node.kind", "model": "model.id"},
-}
-"""For each section the field that a new rule begins with, where it names none itself; the first where it names no section."""
-
-_ANSWERS = {
-    REQUESTS.folder: {"output": "deny", "status": '\n\t"status": 403,', "test_status": '\n\t\t"status": 403,'},
-    NODES.folder: {"output": "avoid", "status": "", "test_status": ""},
-}
-"""What a new rule of each kind answers."""
 
 _VALUES = {
     "string": ('"none"', '"other"'),
@@ -80,7 +62,7 @@ def write_rule(folder: Path, name: str, reads: Sequence[str] = (), kind: Kind = 
     """Write rule and test of `name` into `folder`; the paths are returned. Raises BadRequest, never overwrites."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise BadRequest(f"{name!r} is no rule name", hint="Use small letters, digits and _, a letter first.", field="name")
-    reads = reads or (next(iter(_FIELDS[kind.folder])),)
+    reads = reads or (next(iter(kind.begins)),)
     try:
         declared = parse_reads(list(reads), kind.sections)
     except ValueError as wrong:
@@ -92,16 +74,22 @@ def write_rule(folder: Path, name: str, reads: Sequence[str] = (), kind: Kind = 
     field, value, other = _condition(reads[0], kind)
     title = name.replace("_", " ").capitalize()
     told = {"name": name, "title": title, "folder": kind.folder, "reads": ", ".join(names_of(declared))}
-    values = {**told, **_ANSWERS[kind.folder], "section": field, "value": value, "other": other}
+    output, beside = kind.refusal
+    refusal = {"output": output, "beside": _fields(beside, "\t"), "beside_in_test": _fields(beside, "\t\t")}
+    values = {**told, **refusal, "section": field, "value": value, "other": other}
     files = {room / f"{name}.rego": _RULE, room / f"{name}_test.rego": _TEST}
     for path, text in files.items():
         path.write_text(text.format(**values), "utf-8")
     return list(files)
 
 
+def _fields(fields: Mapping[str, Any], indent: str) -> str:
+    return "".join(f'\n{indent}"{name}": {json.dumps(value)},' for name, value in fields.items())
+
+
 def _condition(read: str, kind: Kind) -> tuple[str, str, str]:
     """The field that the rule looks at, the value that it refuses, and another."""
-    path = _FIELDS[kind.folder].get(read, read).split(".")
+    path = kind.begins.get(read, read).split(".")
     schema: Mapping[str, Any] = question_schema(kind.sections)
     for step in path:
         schema = schema.get("properties", {}).get(step, {"type": "string"})
