@@ -54,7 +54,7 @@ class NodeWatch:
         self._controllers.keep(known.keys())
         self._shown.keep(known.keys())
         self._own_shares = {key: share for key, share in self._own_shares.items() if key in known}
-        self._learn(now_ms)
+        self._learn(known, now_ms)
         sizes = self._batch_sizes.of(snapshot.nodes, self._answers)
         standings = {key: self._standing(key, node, sizes.get(node.name), now_ms) for key, node in known.items()}
         self._due = {model: node for node, model in known if self._liveness.due((node, model), now_ms)}
@@ -122,12 +122,13 @@ class NodeWatch:
         cached = self._own_shares.setdefault(key, OwnShare()).push(reading.free_tokens, there.tokens, now_ms)
         return Holding(held.requests, held.tokens, cached * held.tokens / there.tokens if there.tokens else 0.0)
 
-    def _learn(self, now_ms: float) -> None:
-        """How calls ended since the last snapshot."""
+    def _learn(self, known: Mapping[NodeModel, Node], now_ms: float) -> None:
+        """How calls ended since the last snapshot, and how long the page had stood still by then."""
         for report in self._limiter.take_reports():
             key = (report.node, report.model)
             self._controllers.lasted(key, report.lasted_ms, now_ms)
-            self._liveness.ended(key, report.outcome, report.lasted_ms, None, now_ms)
+            reading = known[key].readings.get(report.model, SILENT) if key in known else SILENT
+            self._liveness.ended(key, report.outcome, report.lasted_ms, reading.still_ms, now_ms)
 
 
 def _busy(reading: Reading) -> bool:

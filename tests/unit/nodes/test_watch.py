@@ -215,3 +215,16 @@ def test_a_node_that_is_gone_leaves_no_count_of_probes(one: Setting) -> None:
     assert one.probes() == 1
     one.watch.judge(Snapshot(2), one.clock.monotonic_ms())
     assert one.probes() is None
+
+
+async def test_clients_that_give_up_on_a_dead_engine_tell_of_it(one: Setting) -> None:
+    """Five calls whose clients left after 3 s, during which nothing on the page moved, are failures; under a page that moves they are not."""
+    for still_ms, why in ((2_000.0, ""), (60_000.0, "failing")):
+        one.judge(still_ms=still_ms)
+        for _ in range(5):
+            lease = await one.lease()
+            one.clock.advance(3000)
+            await one.limiter.settle(lease, "", Usage(10, 0, 0, "aborted"))
+        one.judge(still_ms=still_ms)
+        one.clock.advance(1000)
+        assert one.judge(still_ms=still_ms + 1000).why == why
