@@ -93,7 +93,9 @@ class Gateway:
 
     async def stream(self, call: Call, body: dict[str, Any]) -> AsyncGenerator[str, None]:
         """The pieces of one completion; close it when the client leaves, and the engine stops too. Raises EngineFailed."""
-        node = self._nodes.get(call.node or "") or next(iter(self._nodes.values()))
+        if call.node not in self._nodes:  # null where no engine is seen: a gateway of your own may know better
+            raise EngineFailed(f"no address is known for node {call.node!r}; give --node NAME=URL")
+        node = self._nodes[call.node]
         body = {**body, "stream": True, "stream_options": {"include_usage": True}}
         call.outcome = "aborted"  # by a client that leaves, unless something else turns out
         try:
@@ -153,7 +155,7 @@ class Gateway:
 
 async def answer(session: aiohttp.ClientSession, options: argparse.Namespace) -> None:
     """Show what a client of this gateway would get: status, headers, and the text as it comes."""
-    gateway = Gateway(session, options.key, options.sluice, NODES | dict(options.node))
+    gateway = Gateway(session, options.key, options.sluice, dict(options.node) or NODES)
     body = {"model": options.model, "prompt": options.prompt, "max_tokens": options.max_tokens}
     asked = {"tenant": options.tenant, "model": options.model, "prompt_tokens": len(options.prompt) // 4 + 1}
     request = {**asked, "max_tokens": options.max_tokens, "stream": True}

@@ -54,9 +54,8 @@ def _node(state: NodeState, metrics: Metrics) -> None:
     for gauge, value in told.items():
         if value is not None:
             gauge.labels(*labels).set(value)
-    why = "avoided" if state.standing.avoid and not state.why else state.why
-    for each in SHUT_OUT:
-        metrics.node_shut_out.labels(*labels, each).set(each == why)
+    for why in SHUT_OUT:
+        metrics.node_shut_out.labels(*labels, why).set(why == state.shut_out)
     if state.standing.max_num_seqs is not None:
         metrics.node_max_num_seqs.labels(state.node).set(state.standing.max_num_seqs)
 

@@ -12,10 +12,13 @@ from app.errors import DependencyDown
 from app.observability.metrics import Metrics
 from app.policy.loader import Loader
 from app.policy.opa import OpaClient
+from app.telemetry.view import View
 from app.transaction import Transactions
 
 LOOK_MS = 200
 """A part that needs longer to say that it is well is not."""
+MOST_NODES = 3
+"""Nodes of a model that are named; GET /telemetry has them all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +67,9 @@ class Parts:
     async def telemetry(self) -> tuple[bool, str]:
         """Whether every model has a live node to go to."""
         view = self.rooms.readings.view
-        nowhere = sorted(name for name, model in view.models.items() if not model.nodes)
+        nowhere = [name for name, model in sorted(view.models.items()) if not model.nodes]
         if not view.models or nowhere:
-            return False, f"no live node that rules don't avoid for {', '.join(nowhere) or 'any model'}; GET /telemetry says why"
+            return False, "no node takes requests of " + ("; ".join(_why(name, view) for name in nowhere) or "any model")
         return True, f"generation {view.generation}"
 
     async def engines(self) -> tuple[bool, str]:
@@ -87,3 +90,10 @@ class Parts:
         """Whether the work beside requests goes on."""
         failing = self.background.failing
         return not failing, f"failed within the last minute: {', '.join(failing)}; the log says why" if failing else "goes on"
+
+
+def _why(model: str, view: View) -> str:
+    """A model and why its nodes get no requests, the first few of them."""
+    nodes = [f"{state.node} {state.shut_out or state.why}" for state in view.nodes if state.model == model]
+    more = f" and {len(nodes) - MOST_NODES} more" if len(nodes) > MOST_NODES else ""
+    return f"{model} ({', '.join(nodes[:MOST_NODES]) or 'no engine serves it'}{more})"

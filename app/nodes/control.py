@@ -64,7 +64,7 @@ class EngineControl:
     async def follow(self) -> None:
         """Tell for ever, by one task for each engine that is to have something."""
         self._changed = {}
-        async with open_session() as session, asyncio.TaskGroup() as tasks:
+        async with open_session(force_close=True) as session, asyncio.TaskGroup() as tasks:
             while True:
                 self._new.clear()
                 for node in self.wishes.keys() - self._changed.keys():

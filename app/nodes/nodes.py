@@ -7,6 +7,7 @@ from app.catalog.models import ModelSpec
 from app.clock import Clock
 from app.limiter.memory import MemoryLimiter
 from app.nodes.control import EngineControl
+from app.nodes.diary import Diary
 from app.nodes.rules import NodeRules
 from app.nodes.watch import NodeWatch
 from app.observability.metrics import Metrics
@@ -31,9 +32,11 @@ class Nodes:
         self.watch = NodeWatch(limiter, clock, metrics, stale_ms=stale_ms)
         self._rules = NodeRules(policy, self.watch.answered, models)
         self._control = EngineControl(clock, metrics)
+        self._diary = Diary()
 
     def see(self, view: View) -> None:
         """Take a view: rules are asked about it, and engines told what rules left them, beside."""
+        self._diary.see(view)
         self._rules.see(view)
         self._control.see(view)
 

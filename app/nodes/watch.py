@@ -107,7 +107,7 @@ class NodeWatch:
         shown = self._shown.of(key, reading, there, now_ms)
         return Standing(
             why,
-            avoid=bool(answer.avoid),
+            avoided_by=tuple({"rule": one.rule, "code": one.code, "message": one.message} for one in answer.avoid),
             max_in_flight=limits.max_in_flight if limits else None,
             admission=round(limits.admission, ADMISSION_DIGITS) if limits else None,
             max_num_seqs=batch,

@@ -70,7 +70,7 @@ def _model_view(spec: ModelSpec, states: list[NodeState], before: ModelView | No
     readings = {
         "live": len(live),
         "known": len(states),
-        "frozen": sum(state.why == "frozen" for state in states),
+        "frozen": sum(state.shut_out in ("frozen", "failing") for state in states),
         "avoided": sum(state.standing.avoid for state in live),
         **_engines(live),
         **_tokens(spec, live, states, pool),

@@ -30,7 +30,7 @@ def _node(state: NodeState) -> dict[str, Any]:
         "max_in_flight": state.standing.max_in_flight,
         "admission": state.standing.admission,
         "max_num_seqs": state.standing.max_num_seqs,
-        "avoided": True if state.standing.avoid else None,
+        "avoided_by": list(state.standing.avoided_by) or None,
         "age_ms": _tenth(state.age_ms),
         "why": state.why or None,
     }

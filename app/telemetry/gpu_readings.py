@@ -161,21 +161,27 @@ class GpuReadings:
 
     def _publish(self) -> None:
         gpus = self._table.gpus()
-        self._board.put_gpus(gpus, self._table.taken_ms())
+        missing = self._missing({gpu.id for gpu in gpus})
+        self._board.put_gpus([*gpus, *(Gpu(gpu, problem="not_reported") for gpu in missing)], self._table.taken_ms())
         ratios = {self._metrics.gpu(gpu.id): gpu.memory_ratio for gpu in gpus if gpu.memory_ratio is not None and gpu.problem is None}
         for gone in self._measured - ratios.keys():
             self._metrics.gpu_memory.remove(gone)
         for gpu, ratio in ratios.items():
             self._metrics.gpu_memory.labels(gpu).set(ratio)
         self._measured = set(ratios)
-        self._say_missing({gpu.id for gpu in gpus})
 
-    def _say_missing(self, known: set[str]) -> None:
-        """Warn once of each GPU that an engine names and nobody reports, when all sources had time to."""
+    def _missing(self, known: set[str]) -> set[str]:
+        """GPUs that an engine names and nobody reports, when all sources had time to; a warning once of each."""
         if self._clock.monotonic_ms() - self._configured_ms < FIRST_CONTACT_MS:
-            return
+            return set()
         missing = self._named.keys() - known
         if new := sorted(missing - self._missed):
             engines = sorted({self._named[gpu] for gpu in new})
-            log.warning("gpus.not_reported", gpus=new, engines=engines, hint="Correct engines[].gpus, or add the exporter to gpus.dcgm.")
+            log.warning(
+                "gpus.not_reported",
+                gpus=new,
+                engines=engines,
+                hint="Look for gpus.unknown in this log, correct engines[].gpus, or add the exporter to gpus.dcgm.",
+            )
         self._missed = missing
+        return missing

@@ -33,9 +33,12 @@ class RawPage:
     content_type: str
 
 
-def open_session() -> aiohttp.ClientSession:
-    """A session for all engines: no cookies, no proxy from the environment, no decompression, connections kept."""
-    connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=30)
+def open_session(*, force_close: bool = False) -> aiohttp.ClientSession:
+    """A session for all engines: no cookies, no proxy from the environment, no decompression.
+
+    Connections are kept but with `force_close`: whoever calls less often than servers wait would find them closed.
+    """
+    connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=30, force_close=force_close)
     return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False, headers=_HEADERS)
 
 

@@ -30,8 +30,8 @@ class Standing:
 
     why: str = ""
     """Why it is not live although its page is fresh: frozen or failing; empty where nothing speaks against it."""
-    avoid: bool = False
-    """Whether a rule of rego/nodes keeps new requests away."""
+    avoided_by: tuple[Mapping[str, str], ...] = ()
+    """Rules of rego/nodes that keep new requests away, each with its code and message."""
     max_in_flight: int | None = None
     """Requests that may be in flight there (A3); None: nobody says."""
     admission: float | None = None
@@ -43,6 +43,11 @@ class Standing:
     shown_requests: int = field(default=0, compare=False)
     shown_tokens: int = field(default=0, compare=False)
     """What leases of ours held there, of all models, when the page last moved: it shows no more of ours than that."""
+
+    @property
+    def avoid(self) -> bool:
+        """Whether any rule keeps new requests away."""
+        return bool(self.avoided_by)
 
 
 NOTHING_KNOWN = Standing()
@@ -82,6 +87,13 @@ class NodeState:
     control_url: str = ""
     memory: Memory = field(default_factory=Memory)
     standing: Standing = NOTHING_KNOWN
+
+    @property
+    def shut_out(self) -> str:
+        """Why it gets no requests but a probe although its page is fresh: frozen, failing or avoided; empty: it is not so."""
+        if self.why in ("frozen", "failing"):
+            return self.why
+        return "avoided" if self.standing.avoid and not self.why else ""
 
 
 @dataclass(frozen=True, slots=True)

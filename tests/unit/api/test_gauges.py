@@ -72,6 +72,9 @@ def gauge(bench: Bench, name: str) -> dict[tuple[str, ...], float]:
     }
 
 
+BY = ({"rule": "r", "code": "c", "message": "m"},)
+
+
 def state(model: str, why: str = "", **standing: Any) -> NodeState:
     return NodeState("a", model, Reading(kv_ratio=0.5), 40.0, why, standing=Standing(**standing))
 
@@ -87,7 +90,7 @@ def test_a_node_is_live_where_all_of_its_models_are():
 def test_why_a_node_gets_no_requests_is_told():
     """Frozen, failing and avoided are each its own series; a node that is stale is none of them."""
     bench = Bench()
-    bench.readings.view = View(nodes=(state("f", "frozen"), state("v", avoid=True), state("s", "stale", avoid=True)))
+    bench.readings.view = View(nodes=(state("f", "frozen"), state("v", avoided_by=BY), state("s", "stale", avoided_by=BY)))
 
     told = gauge(bench, "sluice_engine_shut_out")
     assert {place for place, value in told.items() if value} == {("a", "f", "frozen"), ("a", "v", "avoided")}

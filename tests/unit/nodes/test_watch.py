@@ -161,6 +161,7 @@ def test_what_rules_say_is_in_the_next_view(one: Setting) -> None:
     assert one.watch.version == before + 1
     told = one.judge(max_num_seqs=64)
     assert (told.avoid, told.max_num_seqs) == (True, 19)  # 64 x 0.3 = 19.2
+    assert told.avoided_by == ({"rule": "isolation", "code": "memory_full", "message": "full"},)
 
     one.watch.answered({A: replace(answer)})
     assert one.watch.version == before + 1

@@ -157,7 +157,7 @@ def test_a_frozen_node_leaves_its_model():
 
 def test_an_avoided_node_is_live_and_gets_nothing():
     """What it tells counts, since work runs there; only the choice of a node leaves it out."""
-    model = view(node("a", kv=0.9), node("b", kv=0.5), own=Own({("b", "m"): Standing(avoid=True)})).models["m"]
+    model = view(node("a", kv=0.9), node("b", kv=0.5), own=Own({("b", "m"): Standing(avoided_by=({"rule": "r"},))})).models["m"]
 
     assert (model.readings["live"], model.readings["avoided"], model.nodes, model.live) == (2, 1, ("a",), True)
 
