@@ -16,6 +16,8 @@ Settings come from four places; the later wins:
 An unknown setting, a wrong type, or a key that stands twice stops the start and names the field.
 Lists are JSON in an environment variable.
 The paths `models`, `policy.path` and `secrets.path` are relative to the folder of the settings file, without one to the working directory.
+
+A letter and a number in brackets, such as A1, say what asked for a figure: a row of the [list of requirements](../explanation.md#requirements).
 """
 
 MODELS = """
