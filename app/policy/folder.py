@@ -1,4 +1,4 @@
-"""A policy folder as it lies on disk: which files are rules, helpers and tests, and what a rule says about itself.
+"""A policy folder as it lies on disk: which files are rules, helpers and tests, and what has no place in them.
 
 rules/<name>/<name>.rego        one rule, package sluice.rules.<name>, with METADATA
 rules/<name>/<any>_test.rego    its tests, never in the bundle
@@ -11,13 +11,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from app.errors import PolicyRefused
 from app.policy.kinds import KINDS, REQUESTS, Kind
-from app.policy.reads import Read, parse_reads
-from app.policy.schema import why_undefined
+from app.policy.metadata import parse_metadata
+from app.policy.reads import Read
 from app.settings import RuleMode
 from app.watching import files_under
 
@@ -175,7 +176,21 @@ def read_rule(file: str, tree: Mapping[str, Any], problems: Problems) -> Rule | 
     if notes is None:
         problems.add(file, 1, "has no METADATA above its package; `sluice policy new` writes it")
         return None
-    return _described(kind, file, notes, outputs, problems)
+    described = parse_metadata(notes, kind.sections, partial(problems.add, file, _line(notes)))
+    return Rule(
+        name=name,
+        title=described.title,
+        description=described.description,
+        row=described.row,
+        reads=described.reads,
+        when=described.when,
+        mode=described.mode,
+        optional=described.optional,
+        outputs=tuple(output for output in kind.outputs if output in outputs),
+        file=file,
+        lines=outputs,
+        kind=kind,
+    )
 
 
 def check_lib(file: str, tree: Mapping[str, Any], problems: Problems) -> None:
@@ -187,48 +202,6 @@ def check_lib(file: str, tree: Mapping[str, Any], problems: Problems) -> None:
             problems.add(file, _line(reference[0]), "functions in lib/ take what they need as arguments; only rules read input")
 
 
-def _described(kind: Kind, file: str, notes: Mapping[str, Any], outputs: Mapping[str, int], problems: Problems) -> Rule:
-    custom = notes.get("custom") or {}
-    line = _line(notes)
-    for key in ("title", "description"):
-        if not notes.get(key):
-            problems.add(file, line, f"METADATA lacks {key}")
-    reads: tuple[Read, ...] = ()
-    try:
-        reads = parse_reads(custom.get("reads"), kind.sections)
-    except ValueError as wrong:
-        problems.add(file, line, f"METADATA custom.reads {wrong}")
-    when = tuple(str(custom.get("when", "")).split(".")) if custom.get("when") else ()
-    if when and (when[0] not in kind.sections or len(when) < 2):
-        problems.add(file, line, "METADATA custom.when must be a path in the question, for example model.sensitive")
-    elif when and (why := why_undefined(".".join(("input", *when)), kind.sections, None)):
-        problems.add(file, line, f"METADATA custom.when names {'.'.join(when)}, which no question has. {why}")
-    return Rule(
-        name=Path(file).stem,
-        title=str(notes.get("title", "")),
-        description=str(notes.get("description", "")).strip(),
-        row=str(custom.get("row", "")),
-        reads=reads,
-        when=when,
-        mode=_mode(file, line, custom, problems),
-        optional=frozenset(map(str, custom.get("optional") or ())),
-        outputs=tuple(output for output in kind.outputs if output in outputs),
-        file=file,
-        lines=outputs,
-        kind=kind,
-    )
-
-
-def _mode(file: str, line: int | None, custom: Mapping[str, Any], problems: Problems) -> RuleMode:
-    flags = {key: custom.get(key, False) for key in ("off", "shadow")}
-    for key, flag in flags.items():
-        if type(flag) is not bool:
-            problems.add(file, line, f"METADATA custom.{key} must be true or false")
-    if flags["off"] is True and flags["shadow"] is True:
-        problems.add(file, line, "METADATA custom.off and custom.shadow are both true; leave out one of them")
-    return "off" if flags["off"] else "shadow" if flags["shadow"] else "on"
-
-
 def _outputs(kind: Kind, file: str, tree: Mapping[str, Any], problems: Problems) -> dict[str, int]:
     """Line of the first definition of each output; whatever is no set is a problem, since Rego would drop it in silence."""
     lines: dict[str, int] = {}
@@ -238,18 +211,27 @@ def _outputs(kind: Kind, file: str, tree: Mapping[str, Any], problems: Problems)
         if name.startswith("test_"):
             problems.add(file, line, f"{name} is a test; move it to a file that ends in _test.rego")
         if name not in kind.outputs:
-            _check_spelling(kind, file, line, head, problems)
+            if _is_set(head):
+                _check_other_set(kind, file, line, name, problems)
             continue
-        if "key" not in head or "value" in head or len(head["ref"]) > 1:
+        if not _is_set(head) or len(head["ref"]) > 1:
             problems.add(file, line, f"{name} must be a set: write `{name} contains …`")
         lines.setdefault(name, line or 1)
     return lines
 
 
-def _check_spelling(kind: Kind, file: str, line: int | None, head: Mapping[str, Any], problems: Problems) -> None:
-    """A set that is called almost like an output would vanish in silence."""
-    name = str(head["ref"][0]["value"])
-    meant = get_close_matches(name, kind.outputs, n=1, cutoff=0.8) if "key" in head and "value" not in head else []
+def _is_set(head: Mapping[str, Any]) -> bool:
+    return "key" in head and "value" not in head
+
+
+def _check_other_set(kind: Kind, file: str, line: int | None, name: str, problems: Problems) -> None:
+    """A set that is an output of the other kind, or is called almost like one of this kind, would vanish in silence."""
+    for other in KINDS.values():
+        if name in other.outputs:
+            moved = f"answer it in a rule of its own, {other.layout}, or give the set another name"
+            problems.add(file, line, f"{name} is an output of {other.folder}/, which rules in {kind.folder}/ do not answer; {moved}")
+            return
+    meant = get_close_matches(name, kind.outputs, n=1, cutoff=0.8)
     if meant:
         problems.add(file, line, f"{name} is no output; is {meant[0]} meant? Otherwise give the set a name less alike")
 

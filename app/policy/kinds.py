@@ -54,6 +54,8 @@ class Kind:
     """For each section the field that a new rule begins with, where it names none itself; the first where it names no section."""
     refusal: tuple[str, Mapping[str, Any]]
     """The output by which a new rule refuses, and what that says beside code and message."""
+    guide: str
+    """Where authors read what its rules see."""
 
     @property
     def layout(self) -> str:
@@ -122,6 +124,7 @@ REQUESTS = Kind(
         "time": "time.weekday",
     },
     refusal=("deny", {"status": 403}),
+    guide="docs/how-to/write-a-rule.md#what-a-rule-sees",
 )
 """Rules that are asked once a request."""
 
@@ -141,6 +144,7 @@ NODES = Kind(
     elements=_elements_of_answer,
     begins={"readings": "readings.waiting", "node": "node.kind", "model": "model.id"},
     refusal=("avoid", {}),
+    guide="docs/how-to/write-a-rule.md#rules-for-nodes",
 )
 """Rules that are asked once a model, node and change of its readings."""
 

@@ -1,6 +1,7 @@
 """Asking rules without a running OPA: a private copy of their texts, and the opa program beside it."""
 
 import asyncio
+import re
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterable, Mapping
@@ -19,6 +20,7 @@ from app.policy.schema import why_undefined
 
 _CAPABILITIES = "capabilities.json"
 _UNDEFINED = "undefined ref: "
+_DOUBLED = re.compile(r'yaml: .*mapping key "(?P<key>[^"]+)" already defined', re.DOTALL)
 _EVAL_TIMEOUT = "2s"
 """All examples together take milliseconds; a rule that is not done by then does not end."""
 
@@ -131,6 +133,8 @@ def note(
         message = str(error.get("message", error.get("code", "failed")))
         if message.removeprefix("undefined function ") in removed:
             message += ": rules may not look outside of the question, since the same question must give the same answer"
+        if doubled := _DOUBLED.match(message):
+            message = f"METADATA has {doubled['key']} twice; leave out one of them"
         undefined = group is not None and message.startswith(_UNDEFINED)
         why = why_undefined(message.removeprefix(_UNDEFINED), group.kind.sections, group.reads) if group and undefined else ""
         problems.add(place.get("file") or otherwise, place.get("row"), f"{message}. {why}" if why else message)

@@ -66,12 +66,12 @@ def write_rule(folder: Path, name: str, reads: Sequence[str] = (), kind: Kind = 
     try:
         declared = parse_reads(list(reads), kind.sections)
     except ValueError as wrong:
-        raise BadRequest(f"--reads {wrong}", field="reads") from None
+        raise BadRequest(f"--reads {wrong}", hint=f"{kind.guide} has all that rules in {kind.folder}/ see.", field="reads") from None
     room = folder / kind.folder / name
     if room.exists():
         raise BadRequest(f"{room} exists", hint="Choose another name, or edit the rule that is there.", field="name")
     room.mkdir(parents=True)
-    field, value, other = _condition(reads[0], kind)
+    field, value, other = _condition(next((read for read in reads if "." in read), reads[0]), kind)
     title = name.replace("_", " ").capitalize()
     told = {"name": name, "title": title, "folder": kind.folder, "reads": ", ".join(names_of(declared))}
     output, beside = kind.refusal

@@ -81,6 +81,13 @@ async def test_the_same_folder_gives_the_same_bytes_and_tests_do_not_count(rego_
         ('limit contains {"bucket": "tenant", "dimension": "tpm", "limit": "30000"}', 8, "limit.limit must be a number, not a text"),
         ("shed contains 1.5", 8, "shed must be from 0 to 1"),
         ("limits contains 5\n\n" + DENY, 8, "limits is no output; is limit meant?"),
+        (
+            DENY + '\n\navoid contains {"code": "x", "message": "m"} if input.tenant.id',
+            10,
+            "avoid is an output of nodes/, which rules in rules/",
+        ),
+        (DENY + "\n\nmax_num_seqs contains 0.5 if input.tenant.id", 10, "max_num_seqs is an output of nodes/"),
+        (DENY + '\n\nset_point contains {"signal": "kv", "value": 0.8}', 10, "set_point is an output of nodes/.* nodes/<name>/<name>.rego"),
         (DENY + "\n\nunused(x) := 1", 10, "unused"),
         (DENY + "\n\nseen := data.other.place", 10, "data.other.place is outside of the rule"),
         ("import data.other.place\n\n" + DENY, 8, "outside of the rule"),
@@ -290,6 +297,12 @@ async def test_a_field_whose_absence_widens_is_warned_of_unless_it_is_optional(r
         ("#   off: 1\n", "METADATA custom.off must be true or false"),
         ("#   shadow: maybe\n", "METADATA custom.shadow must be true or false"),
         ("#   off: true\n#   shadow: true\n", "METADATA custom.off and custom.shadow are both true"),
+        ("#   mode: shadow\n", "METADATA custom.mode is unknown; known are row, reads, when, shadow, off, optional"),
+        ("#   shadwo: true\n", "METADATA custom.shadwo is unknown; is shadow meant?"),
+        ("#   Shadow: true\n", "METADATA custom.Shadow is unknown; is shadow meant?"),
+        ("#   OFF: true\n", "METADATA custom.OFF is unknown; is off meant?"),
+        ("#   optionl: [tenant.region]\n", "METADATA custom.optionl is unknown; is optional meant?"),
+        ("#   whne: model.sensitive\n", "METADATA custom.whne is unknown; is when meant?"),
         ("#   when: model.sensitve\n", "METADATA custom.when names model.sensitve, which no question has. Is sensitive meant?"),
     ],
 )
@@ -298,6 +311,20 @@ async def test_modes_and_conditions_that_cannot_be_are_refused(rego_folder: Path
     write_rule(rego_folder, "mine", DENY, extra=extra)
 
     assert f"rules/mine/mine.rego:1: {says}" in await refusal(rego_folder, opa_binary)
+
+
+async def test_a_key_that_stands_twice_is_named(rego_folder: Path, opa_binary: Path) -> None:
+    """Who switches a rule off that is off already reads which key is doubled, at the end of its METADATA."""
+    write_rule(rego_folder, "mine", DENY, extra="#   off: true\n#   off: true\n")
+
+    assert await refusal(rego_folder, opa_binary) == "rules/mine/mine.rego:7: METADATA has off twice; leave out one of them"
+
+
+async def test_a_plain_value_may_be_called_as_an_output_of_the_other_kind(rego_folder: Path, opa_binary: Path) -> None:
+    """Only a set answers; a constant max_num_seqs in a rule for requests is the author's own."""
+    write_rule(rego_folder, "mine", "max_num_seqs := 8\n\nshed contains 0.1 if input.tenant.qps > max_num_seqs")
+
+    assert "mine" in {rule.name for group in (await compile_policy(rego_folder, opa_binary)).groups for rule in group.rules}
 
 
 async def test_a_rule_that_is_off_is_checked_and_not_asked(rego_folder: Path, opa_binary: Path) -> None:

@@ -133,8 +133,24 @@ def test_new_begins_a_rule_that_reads_fields(rego_folder: Path) -> None:
     assert "#   reads: [tenant.sla_class, readings.ttft_ms]\n" in text
     assert "input.tenant.sla_class == refused" in text
     assert "\nlate: shadow, reads tenant.sla_class, readings.ttft_ms\n" in call("check", rego_folder)
-    with pytest.raises(BadRequest, match=r"--reads names tenant\.sla: tenant has no such field"):
+    with pytest.raises(BadRequest, match=r"--reads names tenant\.sla: tenant has no such field") as refused:
         call("new", "later", "--reads", "tenant.sla", "--path", rego_folder)
+    assert "docs/how-to/write-a-rule.md#what-a-rule-sees" in refused.value.advice
+
+
+def test_new_compares_the_first_field_before_any_section(rego_folder: Path) -> None:
+    """A rule on request and on the least share of device memory begins with the memory, which was asked for by name."""
+    call("new", "full", "--reads", "request", "--reads", "readings.memory_floor", "--path", rego_folder)
+
+    assert "input.readings.memory_floor == refused" in (rego_folder / "rules/full/full.rego").read_text()
+    assert "\nfull: shadow, reads readings.memory_floor, request\n" in call("check", rego_folder)
+
+
+def test_new_sends_authors_of_rules_for_nodes_to_their_own_guide(rego_folder: Path) -> None:
+    """A field that nodes do not have is refused with the place that lists theirs."""
+    with pytest.raises(BadRequest, match="readings has no such field") as refused:
+        call("new", "hot", "--kind", "nodes", "--reads", "readings.kv_max", "--path", rego_folder)
+    assert "docs/how-to/write-a-rule.md#rules-for-nodes" in refused.value.advice
 
 
 def test_new_begins_a_rule_and_never_overwrites(rego_folder: Path) -> None:

@@ -109,6 +109,11 @@ async def test_a_folder_needs_no_rules_for_nodes(rego_folder: Path, opa_binary: 
         ("max_num_seqs contains 1 if input.readings.kv > 1", "node", "METADATA custom.reads lacks readings"),
         ("max_num_seqs := 1 if input.node.max_num_seqs > 1", "node", "max_num_seqs must be a set"),
         ("max_num_seq contains 1 if input.node.name\n\navoid contains 1 if false", "node", "is max_num_seqs meant?"),
+        (
+            "shed contains 0.5 if input.node.name\n\nmax_num_seqs contains 1 if false",
+            "node",
+            "8: shed is an output of rules/, which rules in nodes/",
+        ),
         ("max_num_seqs contains 2 if input.node.name", "node", "rule mine: max_num_seqs must be from 0 to 1, not 2"),
         ("max_num_seqs contains input.node.max_num_seqs / 100", "node", "max_num_seqs must be from 0 to 1, not 2.56 (example"),
         ('set_point contains {"signal": "kv", "value": 80} if input.node.name', "node", "set_point.value must be from 1e-06 to 1, not 80"),
