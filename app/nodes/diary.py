@@ -20,6 +20,7 @@ class Diary:
             if self._shut_out.get(key) != state.shut_out:
                 rules = [one["rule"] for one in state.standing.avoided_by] if state.shut_out == "avoided" else None
                 log.warning("node.shut_out", node=key[0], model=key[1], why=state.shut_out, **({"rules": rules} if rules else {}))
-        for node, model in self._shut_out.keys() - now.keys():
+        live = {(state.node, state.model) for state in view.nodes if not state.why}
+        for node, model in (self._shut_out.keys() - now.keys()) & live:
             log.info("node.open", node=node, model=model)
         self._shut_out = {key: state.shut_out for key, state in now.items()}

@@ -1,8 +1,8 @@
 # METADATA
 # title: No engine to go to
 # description: |
-#   Sheds half of the requests while no engine of the model tells how it is, and all of them while one shows gauges that do
-#   not move: its page says that it stands still, and what finds out whether it does is the probe that Sluice lets through.
+#   Sheds half of the requests while no engine of the model tells how it is, and all of them while one is frozen or fails
+#   every call: what finds out whether it lives again is the probe that Sluice lets through.
 #   Where rules for nodes keep requests away from every live engine, there is none to go to.
 # custom:
 #   row: A2

@@ -13,14 +13,25 @@ def view(why: str = "", *rules: str) -> View:
 
 
 def test_each_change_is_said_once() -> None:
-    """Frozen, then avoided by a rule, then open; views in between say nothing, and a node that is stale is no news here."""
+    """Frozen, then avoided by a rule, then open; views in between say nothing, and a node whose page is gone is not open."""
     diary = Diary()
     with capture_logs() as lines:
-        for one in (view(), view("frozen"), view("frozen"), view("", "isolation"), view("", "isolation"), view(), view("stale"), view()):
+        for one in (
+            view(),
+            view("frozen"),
+            view("frozen"),
+            view("", "isolation"),
+            view("", "isolation"),
+            view(),
+            view("frozen"),
+            view("stale"),
+            view(),
+        ):
             diary.see(one)
 
     assert [{key: value for key, value in line.items() if key != "log_level"} for line in lines] == [
         {"event": "node.shut_out", "node": "a", "model": "m", "why": "frozen"},
         {"event": "node.shut_out", "node": "a", "model": "m", "why": "avoided", "rules": ["isolation"]},
         {"event": "node.open", "node": "a", "model": "m"},
+        {"event": "node.shut_out", "node": "a", "model": "m", "why": "frozen"},
     ]
