@@ -172,7 +172,11 @@ def read_rule(file: str, tree: Mapping[str, Any], problems: Problems) -> Rule | 
     outputs = _outputs(kind, file, tree, problems)
     if not outputs:
         problems.add(file, None, f"answers nothing; a rule in {kind.folder}/ defines at least one of {', '.join(kind.outputs)}")
-    notes = next((each for each in tree.get("annotations", ()) if each.get("scope") == "package"), None)
+    annotations = tree.get("annotations", ())
+    for each in annotations:
+        if each.get("scope") != "package" and each.get("custom"):
+            problems.add(file, _line(each), "METADATA custom holds for the whole rule; move it to the METADATA above the package")
+    notes = next((each for each in annotations if each.get("scope") == "package"), None)
     if notes is None:
         problems.add(file, 1, "has no METADATA above its package; `sluice policy new` writes it")
         return None

@@ -1,5 +1,7 @@
 """What a rule says about itself: the METADATA above its package, checked against the sections of its kind."""
 
+import re
+from base64 import b64decode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -15,6 +17,11 @@ Note = Callable[[str], None]
 _REQUIRED = ("title", "description")
 _CUSTOM = ("row", "reads", "when", "shadow", "off", "optional")
 """All keys of `custom`. Others are refused: a misspelt `shadow` would put the rule in force in silence."""
+
+_OUTER = ("title", "description", "custom", "scope", "authors", "organizations", "related_resources", "schemas", "entrypoint", "compile")
+"""All keys beside and above them that OPA knows. It drops others without a word, so a `shadow` that is not indented, too."""
+
+_OUTER_KEY = re.compile(r"^#( *)([\w-]+) *:", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +43,14 @@ def parse_metadata(notes: Mapping[str, Any], sections: Sections, note: Note) -> 
     for key in _REQUIRED:
         if not notes.get(key):
             note(f"METADATA lacks {key}")
+    for key in _outer_keys(notes):
+        if key not in _OUTER:
+            note(
+                f"METADATA {key} is unknown; {_remedy(key, {each: each for each in _OUTER} | {each: f'custom.{each}' for each in _CUSTOM})}"
+            )
     for key in custom:
         if key not in _CUSTOM:
-            note(f"METADATA custom.{key} is unknown; {_remedy(key)}")
+            note(f"METADATA custom.{key} is unknown; {_remedy(key, {each: each for each in _CUSTOM})}")
     return Metadata(
         title=str(notes.get("title", "")),
         description=str(notes.get("description", "")).strip(),
@@ -50,9 +62,16 @@ def parse_metadata(notes: Mapping[str, Any], sections: Sections, note: Note) -> 
     )
 
 
-def _remedy(key: str) -> str:
-    near = get_close_matches(key.lower(), _CUSTOM, n=1)
-    return f"is {near[0]} meant?" if near else f"known are {', '.join(_CUSTOM)}"
+def _outer_keys(notes: Mapping[str, Any]) -> list[str]:
+    """Keys that are indented as the first one is, from the text, since the parser gives only those that OPA knows."""
+    found = _OUTER_KEY.findall(b64decode(notes["location"]["text"]).decode())
+    return [key for indent, key in found if indent == found[0][0]]
+
+
+def _remedy(key: str, known: Mapping[str, str]) -> str:
+    """`known` has the full name of each key."""
+    near = get_close_matches(key.lower(), known, n=1)
+    return f"is {known[near[0]]} meant?" if near else f"known are {', '.join(known.values())}"
 
 
 def _reads(custom: Mapping[str, Any], sections: Sections, note: Note) -> tuple[Read, ...]:

@@ -303,6 +303,8 @@ async def test_a_field_whose_absence_widens_is_warned_of_unless_it_is_optional(r
         ("#   OFF: true\n", "METADATA custom.OFF is unknown; is off meant?"),
         ("#   optionl: [tenant.region]\n", "METADATA custom.optionl is unknown; is optional meant?"),
         ("#   whne: model.sensitive\n", "METADATA custom.whne is unknown; is when meant?"),
+        ("# shadow: true\n", "METADATA shadow is unknown; is custom.shadow meant?"),
+        ("# titel: mine\n", "METADATA titel is unknown; is title meant?"),
         ("#   when: model.sensitve\n", "METADATA custom.when names model.sensitve, which no question has. Is sensitive meant?"),
     ],
 )
@@ -318,6 +320,22 @@ async def test_a_key_that_stands_twice_is_named(rego_folder: Path, opa_binary: P
     write_rule(rego_folder, "mine", DENY, extra="#   off: true\n#   off: true\n")
 
     assert await refusal(rego_folder, opa_binary) == "rules/mine/mine.rego:7: METADATA has off twice; leave out one of them"
+
+
+async def test_custom_above_a_single_definition_is_refused(rego_folder: Path, opa_binary: Path) -> None:
+    """A rule is in shadow as a whole; the flag above one of its definitions would do nothing."""
+    write_rule(rego_folder, "mine", "# METADATA\n# custom:\n#   shadow: true\n" + DENY)
+
+    assert "rules/mine/mine.rego:8: METADATA custom holds for the whole rule" in await refusal(rego_folder, opa_binary)
+
+
+async def test_a_description_of_many_lines_has_no_keys(rego_folder: Path, opa_binary: Path) -> None:
+    """Words before a colon in the description are the author's text, and what OPA itself knows is allowed."""
+    path = write_rule(rego_folder, "mine", DENY)
+    text = "# authors: [me]\n# description: |\n#   Shadow: what it keeps away.\n#   note: why.\n"
+    path.write_text(path.read_text().replace("# description: A rule of a test.\n", text))
+
+    assert "mine" in {rule.name for group in (await compile_policy(rego_folder, opa_binary)).groups for rule in group.rules}
 
 
 async def test_a_plain_value_may_be_called_as_an_output_of_the_other_kind(rego_folder: Path, opa_binary: Path) -> None:
