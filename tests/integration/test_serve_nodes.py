@@ -39,7 +39,9 @@ def complete(port: int, model: str, prompt_tokens: int, max_tokens: int) -> http
 
 @pytest.fixture
 def thawed(serve: Serve) -> Iterator[Serve]:
-    """The server, whose engine is at rest again once a test ends."""
+    """The server, with nothing of other tests in flight; its engine is at rest again once a test ends."""
+    for lease in serve.call("GET", "/leases", key="operator").json["leases"]:
+        serve.call("DELETE", f"/leases/{lease['lease_id']}", key="operator")
     yield serve
     serve.engine("vllm-1", "/load", {})
     serve.engine("vllm-1", "/faults", {"mode": "none"})

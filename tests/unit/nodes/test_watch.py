@@ -229,3 +229,13 @@ async def test_clients_that_give_up_on_a_dead_engine_tell_of_it(one: Setting) ->
         one.judge(still_ms=still_ms)
         one.clock.advance(1000)
         assert one.judge(still_ms=still_ms + 1000).why == why
+
+
+async def test_no_more_is_counted_as_cached_than_is_in_use(one: Setting) -> None:
+    """A lease whose call never came is taken for cached after some seconds, but not beyond what the page says is in use."""
+    one.judge(free_tokens=1000, capacity_tokens=1000)
+    await one.lease()
+    for _ in range(600):
+        one.clock.advance(40)
+        told = one.judge(free_tokens=990, capacity_tokens=1000)
+    assert told.holding == Holding(1, 60, 10.0)
