@@ -23,6 +23,10 @@ LOOK_S = 0.25
 
 _Told = tuple[Reading, Memory, str, int, ModelSpec]
 
+BEHIND_S = 0.03
+"""Nodes are asked about when the questions of requests have been answered for the same readings: those are waited for, at most
+25 ms, and OPA would answer a hundred nodes at the same moment."""
+
 OnAnswers = Callable[[Mapping[NodeModel, NodeAnswer]], None]
 
 
@@ -54,6 +58,7 @@ class NodeRules:
                 async with asyncio.timeout(LOOK_S):
                     await self._news.wait()
             if self._news.is_set() or self._policy.revision != self._revision:
+                await asyncio.sleep(BEHIND_S)
                 self._news.clear()
                 await self.answer(self._view.nodes)
 

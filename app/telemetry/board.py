@@ -8,7 +8,7 @@ from dataclasses import replace
 from app.clock import Clock
 from app.telemetry.snapshot import Gpu, Loads, Node, Snapshot
 
-PUBLISH_MS = 50
+PUBLISH_MS = 100
 """Least time between two generations. The first change after a quiet time is published at once; with 100 engines there would
 otherwise be one at every millisecond. Each costs every reader some milliseconds, and a reading must be in force after 300 ms
 (A1): 100 of them pass between two polls."""
