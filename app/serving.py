@@ -249,12 +249,19 @@ class _Server(uvicorn.Server):
         return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the library's signature
-        """First signal: drain and end in order. Second: end at once. Neither is raised again: our children still need us."""
+        """First signal: drain and end in order. Second: end at once. Neither is raised again: our children still need us.
+
+        It interrupts whatever runs. Where that is the writing of a log line, to write another here would wait for it for ever.
+        """
         if self._draining:
             self.should_exit = self.force_exit = True
             return
-        log.info("stopping", signal=signal.Signals(sig).name)
-        self._loop.call_soon_threadsafe(self._drain)
+        self._loop.call_soon_threadsafe(self._stopping, signal.Signals(sig).name)
+
+    def _stopping(self, name: str) -> None:
+        if not self._draining:
+            log.info("stopping", signal=name)
+            self._drain()
 
     def _drain(self) -> None:
         self._draining = True
