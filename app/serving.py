@@ -29,6 +29,7 @@ from app.database import DatabaseUrls, external_urls, migrate
 from app.errors import ConfigError
 from app.examples import announce, lay_down_keys, seed_tenants
 from app.folders import SERVE_LOCK, FolderLock, private_dir, remove_private_dir
+from app.listener import listen, own_url
 from app.main import Service, Surroundings, build
 from app.observability.metrics import Metrics
 from app.policy.embedded import opa_url, start_opa
@@ -51,7 +52,6 @@ POLICY_TIMEOUT_S = 10.0
 """OPA loads a bundle in milliseconds; past this the log says what is wrong, and /readyz stays 503."""
 WELL_TIMEOUT_S = 5.0
 """Children that we started need one or two; engines elsewhere may be down for as long as they like."""
-LOOPBACK = "127.0.0.1"
 
 log = structlog.get_logger()
 
@@ -62,7 +62,7 @@ async def serve_until_stopped(settings: Settings, file: Path, var: Path, overrid
     lock = FolderLock(var / SERVE_LOCK)
     lock.acquire()
     launcher = Launcher(clock)
-    listener = _listen(settings.listen)
+    listener = listen(settings.listen)
     lock.note(settings.listen)
     try:
         around = await _surroundings(settings, var, launcher)
@@ -72,7 +72,7 @@ async def serve_until_stopped(settings: Settings, file: Path, var: Path, overrid
         if settings.database.url == EMBEDDED:
             await seed_tenants(service.registry)
             await lay_down_keys(service.keys, var)
-        children = _Children(settings, file, overrides, var, launcher, metrics, around, _own_url(listener))
+        children = _Children(settings, file, overrides, var, launcher, metrics, around, own_url(listener))
         await _Server(service, children, clock).serve_on(listener)
     finally:
         listener.close()
@@ -283,22 +283,3 @@ class _Server(uvicorn.Server):
         if not task.cancelled() and (failure := task.exception()) is not None:
             self._failure = failure
             self._drain()
-
-
-def _listen(address: str) -> socket.socket:
-    host, _, port = address.rpartition(":")
-    host = host.strip("[]")
-    try:
-        return socket.create_server((host, int(port)), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=2048)
-    except OSError as error:
-        raise ConfigError(
-            f"listen: {address}: {error.strerror}", hint="Give another port with --port N, or stop what listens there.", field="listen"
-        ) from None
-
-
-def _own_url(listener: socket.socket) -> str:
-    """Where our own children reach us: the loopback address where we listen on all of them."""
-    host, port = listener.getsockname()[:2]
-    if host in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound
-        host = LOOPBACK
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -3,10 +3,7 @@
 from app.decision.decide import Rooms
 from app.limiter.in_flight import Place
 from app.observability.metrics import Metrics
-from app.telemetry.view import NodeState
-
-SHUT_OUT = ("frozen", "failing", "avoided")
-"""Why a node whose page is fresh gets no requests but a probe."""
+from app.telemetry.view import SHUT_OUT, NodeState
 
 
 def show(rooms: Rooms, metrics: Metrics) -> None:

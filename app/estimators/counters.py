@@ -8,7 +8,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 MOST = 2.0**53
-"""Counts above this are not exact in a page's floats: their difference would be noise."""
+"""Counts above this are not exact in a page's floats: they are impossible, and their difference would be noise."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,11 @@ class OwnShare:
         """What would be free without us."""
         self._pushed_ms = 0.0
 
-    def push(self, free_tokens: int | None, held_tokens: int, now_ms: float) -> int:
-        """Take what is free and what our leases hold. Unknown free room begins anew, with nothing of ours in the cache."""
+    def push(self, free_tokens: int | None, held_tokens: int, now_ms: float, *, capacity_tokens: int | None = None) -> int:
+        """Take what is free and what our leases hold. Unknown free room begins anew, with nothing of ours in the cache.
+
+        Where the size of the cache is known, no more is ours than is in use at all.
+        """
         if free_tokens is None:
             self._without_ours = None
             return 0
@@ -30,4 +33,5 @@ class OwnShare:
             bounded = min(max(self._without_ours, free_tokens), most)
             self._without_ours = most - (most - bounded) * kept
         self._pushed_ms = now_ms
-        return int(self._without_ours - free_tokens)
+        empty = self._without_ours if capacity_tokens is None else min(self._without_ours, max(free_tokens, capacity_tokens))
+        return int(empty - free_tokens)

@@ -119,9 +119,8 @@ class NodeWatch:
     def _holding(self, key: NodeModel, reading: Reading, there: Held, now_ms: float) -> Holding:
         """What this model's leases hold there, and how much of it is in the cache: of all models there, its share by tokens."""
         held = self._limiter.in_flight(*key)
-        cached = self._own_shares.setdefault(key, OwnShare()).push(reading.free_tokens, there.tokens, now_ms)
-        if reading.capacity_tokens is not None and reading.free_tokens is not None:
-            cached = min(cached, max(0, reading.capacity_tokens - reading.free_tokens))  # no more than is in use at all
+        share = self._own_shares.setdefault(key, OwnShare())
+        cached = share.push(reading.free_tokens, there.tokens, now_ms, capacity_tokens=reading.capacity_tokens)
         return Holding(held.requests, held.tokens, cached * held.tokens / there.tokens if there.tokens else 0.0)
 
     def _learn(self, known: Mapping[NodeModel, Node], now_ms: float) -> None:

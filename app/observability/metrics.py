@@ -47,9 +47,30 @@ class Metrics:
         self.reason, self.rule = LabelBound(MAX_CODES), LabelBound(MAX_CODES)
         self.region, self.sla_class = LabelBound(MAX_CLASSES), LabelBound(MAX_CLASSES)
         self.gpu = LabelBound(MAX_GPUS)
-        r = self.registry
-        self.build = Info("sluice_build", "Version of this process.", registry=r)
+        self.build = Info("sluice_build", "Version of this process.", registry=self.registry)
         self.build.info({"version": __version__})
+        self._add_decisions()
+        self._add_policy()
+        self._add_signals()
+        self._add_dependencies()
+        self.computed = (
+            self.quota_used,
+            self.in_flight_requests,
+            self.in_flight_tokens,
+            self.node_live,
+            self.node_kv,
+            self.node_waiting,
+            self.node_shut_out,
+            self.node_max_in_flight,
+            self.node_max_num_seqs,
+            self.model_blind,
+            self.snapshot_age,
+        )
+        """Gauges that are set when somebody looks (app/api/gauges.py)."""
+
+    def _add_decisions(self) -> None:
+        """What was decided, and what is in flight for it."""
+        r = self.registry
         self.decisions = Counter(
             "sluice_decisions",
             "Decisions by outcome (allow, deny, quota, shed, error) and first reason code.",
@@ -79,6 +100,10 @@ class Metrics:
             "sluice_lease_records_evicted", "Ended lease records dropped before their time to stay in bounds.", registry=r
         )
         self.settle_flags = Counter("sluice_settle_flags", "Settlements with an implausible report, by flag.", ["flag"], registry=r)
+
+    def _add_policy(self) -> None:
+        """How rules were asked and what became of their answers."""
+        r = self.registry
         self.memo_lookups = Counter(
             "sluice_policy_memo_lookups", "Lookups of answers by group of rules and result (hit, miss).", ["group", "result"], registry=r
         )
@@ -106,38 +131,6 @@ class Metrics:
             ["rule"],
             registry=r,
         )
-        self._add_signals()
-        self.dependency_errors = Counter("sluice_dependency_errors", "Failed calls to a dependency.", ["dependency", "call"], registry=r)
-        self.config_loads = Counter(
-            "sluice_config_loads", "Loads of configuration files by result (ok, refused).", ["file", "result"], registry=r
-        )
-        self.background_failures = Counter(
-            "sluice_background_failures", "Failures of work that goes on beside requests, by piece; each began again.", ["work"], registry=r
-        )
-        self.audit_intake = Counter(
-            "sluice_audit_intake", "Log entries handed to the intake, by kind and result.", ["kind", "result"], registry=r
-        )
-        self.http_refused = Counter("sluice_http_refused", "Requests refused at the edge, by error code.", ["code"], registry=r)
-        self.quota_used = Gauge(
-            "quota_used",
-            "Weighted tokens a tenant spent on a model in the last minute.",
-            ["tenant", "model", "region", "sla_class"],
-            registry=r,
-        )
-        self.computed = (
-            self.quota_used,
-            self.in_flight_requests,
-            self.in_flight_tokens,
-            self.node_live,
-            self.node_kv,
-            self.node_waiting,
-            self.node_shut_out,
-            self.node_max_in_flight,
-            self.node_max_num_seqs,
-            self.model_blind,
-            self.snapshot_age,
-        )
-        """Gauges that are set when somebody looks (app/api/gauges.py)."""
 
     def _add_signals(self) -> None:
         """What engines and GPUs say, and how they are asked."""
@@ -192,5 +185,26 @@ class Metrics:
             "sluice_gpu_errors",
             "Readings of device memory that failed, of a GPU or of all, by source (nvml, nvidia-smi, dcgm) and problem.",
             ["source", "problem"],
+            registry=r,
+        )
+
+    def _add_dependencies(self) -> None:
+        """What the process leans on, who was refused at its edge, and what tenants spent."""
+        r = self.registry
+        self.dependency_errors = Counter("sluice_dependency_errors", "Failed calls to a dependency.", ["dependency", "call"], registry=r)
+        self.config_loads = Counter(
+            "sluice_config_loads", "Loads of configuration files by result (ok, refused).", ["file", "result"], registry=r
+        )
+        self.background_failures = Counter(
+            "sluice_background_failures", "Failures of work that goes on beside requests, by piece; each began again.", ["work"], registry=r
+        )
+        self.audit_intake = Counter(
+            "sluice_audit_intake", "Log entries handed to the intake, by kind and result.", ["kind", "result"], registry=r
+        )
+        self.http_refused = Counter("sluice_http_refused", "Requests refused at the edge, by error code.", ["code"], registry=r)
+        self.quota_used = Gauge(
+            "quota_used",
+            "Weighted tokens a tenant spent on a model in the last minute.",
+            ["tenant", "model", "region", "sla_class"],
             registry=r,
         )

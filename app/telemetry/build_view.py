@@ -5,14 +5,15 @@ Pure: ages are durations that the caller has brought up to date. A node is live 
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from app.catalog.models import ModelSpec
 from app.telemetry.pools import Pool, pools
 from app.telemetry.room import NOT_LOOKED_AT, RATIO_DIGITS
 from app.telemetry.snapshot import Node, Reading, Snapshot
-from app.telemetry.view import NOTHING_KNOWN, Choice, Memory, ModelView, NodeState, Own, Standing, View, missing_signal
+from app.telemetry.unknown import all_known
+from app.telemetry.view import DEAD, NOTHING_KNOWN, Choice, Memory, ModelView, NodeState, Own, Standing, View, missing_signal
 
 TOKENS_DIGITS = 3
 """Tokens are cut to this many leading digits: for the same reason, and never a larger promise."""
@@ -70,7 +71,7 @@ def _model_view(spec: ModelSpec, states: list[NodeState], before: ModelView | No
     readings = {
         "live": len(live),
         "known": len(states),
-        "frozen": sum(state.shut_out in ("frozen", "failing") for state in states),
+        "frozen": sum(state.why in DEAD for state in states),
         "avoided": sum(state.standing.avoid for state in live),
         **_engines(live),
         **_tokens(spec, live, states, pool),
@@ -102,21 +103,21 @@ def _choice(spec: ModelSpec, state: NodeState) -> Choice:
 def _engines(live: list[NodeState]) -> dict[str, Any]:
     """Aggregates over live nodes. One is absent unless every live node tells it: the silent one could be the worst."""
     section: dict[str, Any] = {}
-    if kv := _all(state.reading.kv_ratio for state in live):
+    if kv := all_known(state.reading.kv_ratio for state in live):
         section["kv_max"] = round(max(kv), RATIO_DIGITS)
         section["kv_mean"] = round(_mean(kv), RATIO_DIGITS)
     for name in ("waiting", "running"):
-        if counts := _all(getattr(state.reading, name) for state in live):
+        if counts := all_known(getattr(state.reading, name) for state in live):
             section[name] = sum(counts)
     for name in ("iteration_ms", "ttft_ms"):
-        if times := _all(getattr(state.reading, name) for state in live):
+        if times := all_known(getattr(state.reading, name) for state in live):
             section[name] = round(_mean(times), MS_DIGITS)
     shares = {
         "kv_floor": [state.reading.kv_floor for state in live],
         "memory": [state.memory.ratio for state in live],
         "memory_floor": [state.memory.floor for state in live],
     }
-    return section | {name: round(_mean(known), RATIO_DIGITS) for name, ratios in shares.items() if (known := _all(ratios))}
+    return section | {name: round(_mean(known), RATIO_DIGITS) for name, ratios in shares.items() if (known := all_known(ratios))}
 
 
 def _tokens(spec: ModelSpec, live: list[NodeState], known: list[NodeState], pool: Pool) -> dict[str, Any]:
@@ -126,9 +127,9 @@ def _tokens(spec: ModelSpec, live: list[NodeState], known: list[NodeState], pool
     """
     section: dict[str, Any] = {}
     sizes = [state.reading.rank_tokens or spec.kv_tokens for state in live or known]
-    if largest := [size for size in sizes if size is not None] if not live else _all(sizes):
+    if largest := [size for size in sizes if size is not None] if not live else all_known(sizes):
         section["capacity_tokens_max"] = int(max(largest))
-    if free := _all(state.reading.free_tokens for state in live):
+    if free := all_known(state.reading.free_tokens for state in live):
         section["free_tokens"] = _cut(int(sum(free)))
         section["held_tokens"] = _cut(pool.tokens_beside(live))
     return section
@@ -137,17 +138,11 @@ def _tokens(spec: ModelSpec, live: list[NodeState], known: list[NodeState], pool
 def _controllers(live: list[NodeState], pool: Pool) -> dict[str, Any]:
     """What the controllers of this replica say, over all live nodes (A3). The limit also counts what runs elsewhere."""
     section: dict[str, Any] = {}
-    if most := _all(state.standing.max_in_flight for state in live):
+    if most := all_known(state.standing.max_in_flight for state in live):
         section["max_in_flight"] = int(sum(most)) + pool.requests_elsewhere(live)
-    if admission := _all(state.standing.admission for state in live):
+    if admission := all_known(state.standing.admission for state in live):
         section["admission"] = round(_mean(admission), RATIO_DIGITS)
     return section
-
-
-def _all(values: Iterable[float | None]) -> list[float]:
-    every = list(values)
-    told = [value for value in every if value is not None]
-    return told if len(told) == len(every) else []
 
 
 def _mean(values: list[float]) -> float:

@@ -4,7 +4,7 @@ What holds for every engine: KV is the largest over data-parallel ranks, counts 
 ranks are slices of the same scheduler and count once. A value that is NaN, infinite, negative or out of range is unknown, and
 so is whatever it would be a part of.
 
-When down: the reading is unknown (None), never 0; what an unknown signal means for a node is decided in view.py.
+When down: the reading is unknown (None), never 0; what an unknown signal means for a node is decided in build_view.py.
 """
 
 import math
@@ -12,15 +12,14 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from app.estimators.counters import Total
+from app.estimators.counters import MOST, Total
 from app.telemetry.exposition import MOST_SERIES, Exposition, Series
 from app.telemetry.names import Mean, Names, Product, Shape, Value
 from app.telemetry.snapshot import Reading
+from app.telemetry.unknown import all_known
 
 SLICE_LABELS = frozenset(["tp_rank", "pp_rank", "moe_ep_rank"])
 """Series that differ in these alone say the same thing several times: the largest counts."""
-MOST = 2.0**53
-"""Counts above this are not exact in a page's floats: impossible, hence unknown."""
 
 Rank = tuple[str, ...]
 Ranks = Mapping[Rank, float | None]
@@ -93,11 +92,11 @@ class Pages:
         free = {rank: _free(capacity.get(rank), ratio) for rank, ratio in kv.items()}
         return PageReading(
             Reading(
-                kv_ratio=max(_all_known(kv), default=None),
+                kv_ratio=max(all_known(kv.values()), default=None),
                 waiting=_count(waiting),
                 running=_count(running),
                 capacity_tokens=_count(capacity),
-                rank_tokens=int(max(sizes)) if (sizes := _all_known(capacity)) else None,
+                rank_tokens=int(max(sizes)) if (sizes := all_known(capacity.values())) else None,
                 free_tokens=_count(free),
             ),
             iteration=self._counted(told, names.iteration),
@@ -191,14 +190,8 @@ def _whole(*signals: Ranks) -> list[Ranks]:
     return [{} if any(ranks.keys() < others.keys() for others in signals) else ranks for ranks in signals]
 
 
-def _all_known(ranks: Ranks) -> list[float]:
-    """The values, or none at all where one rank is unknown: the others would hide it."""
-    known = [value for value in ranks.values() if value is not None]
-    return known if len(known) == len(ranks) else []
-
-
 def _count(ranks: Ranks) -> int | None:
-    known = _all_known(ranks)
+    known = all_known(ranks.values())
     return int(sum(known)) if known and all(value.is_integer() for value in known) else None
 
 

@@ -1,12 +1,13 @@
 """What pages leave out and cards and model specs tell: device memory under each node, and room in caches whose pages tell none."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from app.catalog.models import ModelSpec
 from app.estimators.kv_cache import bytes_per_token, tokens_that_fit
 from app.telemetry.snapshot import Gpu, Node, Reading, Snapshot
+from app.telemetry.unknown import all_known
 from app.telemetry.view import Memory
 
 RATIO_DIGITS = 3
@@ -26,15 +27,16 @@ def with_room(snapshot: Snapshot, models: Mapping[str, ModelSpec], memory: Mappi
 
 
 def _node(node: Node, models: Mapping[str, ModelSpec], memory: Memory) -> Node:
-    told = {model: _with_room(reading, models[model], memory) for model, reading in node.readings.items() if model in models}
-    return node if told == node.readings else replace(node, readings={**node.readings, **told})
+    known = ((model, reading) for model, reading in node.readings.items() if model in models)
+    filled = {model: new for model, reading in known if (new := _with_room(reading, models[model], memory)) is not reading}
+    return replace(node, readings={**node.readings, **filled}) if filled else node
 
 
 def _memory(node: Node, fresh: Mapping[str, Gpu]) -> Memory:
     """Of all GPUs under the node; unknown where one of them is: it could be the fullest."""
     gpus = [fresh.get(gpu, Gpu(gpu)) for gpu in node.gpus]
-    ratios, floors = _all(gpu.memory_ratio for gpu in gpus), _all(gpu.memory_floor for gpu in gpus)
-    free = _all(None if gpu.total_bytes is None or gpu.used_bytes is None else gpu.total_bytes - gpu.used_bytes for gpu in gpus)
+    ratios, floors = all_known(gpu.memory_ratio for gpu in gpus), all_known(gpu.memory_floor for gpu in gpus)
+    free = all_known(None if gpu.total_bytes is None or gpu.used_bytes is None else gpu.total_bytes - gpu.used_bytes for gpu in gpus)
     return Memory(_rounded(max(ratios, default=None)), _rounded(max(floors, default=None)), int(sum(free)) if free else None)
 
 
@@ -59,12 +61,6 @@ def _on_card(spec: ModelSpec, memory: Memory) -> int | None:
         return None
     per_token = bytes_per_token(layers=spec.layers, kv_heads=spec.kv_heads, head_dim=spec.head_dim, kv_bytes=spec.kv_bytes)
     return tokens_that_fit(memory.free_bytes, per_token)
-
-
-def _all(values: Iterable[float | None]) -> list[float]:
-    every = list(values)
-    told = [value for value in every if value is not None]
-    return told if len(told) == len(every) else []
 
 
 def _rounded(ratio: float | None) -> float | None:

@@ -10,6 +10,11 @@ from app.telemetry.snapshot import Gpu, Loads, Reading
 SIGNAL_FIELDS: dict[Signal, str] = {"kv": "kv_ratio", "waiting": "waiting", "running": "running"}
 """The reading that carries each signal a spec can declare."""
 
+DEAD = ("frozen", "failing")
+"""Why a node whose page is fresh is not live."""
+SHUT_OUT = (*DEAD, "avoided")
+"""Why it gets no requests but a probe."""
+
 NodeModel = tuple[str, str]
 """Name of a node and id of a model on it."""
 
@@ -91,7 +96,7 @@ class NodeState:
     @property
     def shut_out(self) -> str:
         """Why it gets no requests but a probe although its page is fresh: frozen, failing or avoided; empty: it is not so."""
-        if self.why in ("frozen", "failing"):
+        if self.why in DEAD:
             return self.why
         return "avoided" if self.standing.avoid and not self.why else ""
 
