@@ -61,6 +61,11 @@ def external_urls(settings: DatabaseSettings) -> DatabaseUrls:
     return DatabaseUrls(**{duty: _url(f"database.{name}", getattr(settings, name)) for duty, name in given.items()})
 
 
+def external_sequencer_url(settings: DatabaseSettings) -> str:
+    """The URL of the sequencer on an operator's own server; serve never asks for it. Raises ConfigError."""
+    return _url("database.sequencer_url", settings.sequencer_url)
+
+
 def _url(field: str, value: str) -> str:
     if not value:
         raise ConfigError(
@@ -100,7 +105,9 @@ def create_engine(url: str, settings: DatabaseSettings) -> AsyncEngine:
         connect_args={
             "connect_timeout": max(2, -(-timeout_ms // 1000)),  # whole seconds, and libpq knows none below 2
             "tcp_user_timeout": timeout_ms,
-            "options": f"-c statement_timeout={timeout_ms} -c idle_in_transaction_session_timeout={timeout_ms * 5}",
+            # A commit that was answered is on the disk, whatever the server's own setting says.
+            "options": "-c synchronous_commit=on "
+            f"-c statement_timeout={timeout_ms} -c idle_in_transaction_session_timeout={timeout_ms * 5}",
             "application_name": "sluice",
         },
     )

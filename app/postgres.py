@@ -21,7 +21,21 @@ from typing import Any
 import psycopg
 
 from app import private_files
-from app.database import INTAKE, LOG, OWNER, REGISTRY, ROLES, DatabaseDown, DatabaseUrls, conninfo, create_roles, external_urls, url_of
+from app.database import (
+    INTAKE,
+    LOG,
+    OWNER,
+    REGISTRY,
+    ROLES,
+    SEQUENCER,
+    DatabaseDown,
+    DatabaseUrls,
+    conninfo,
+    create_roles,
+    external_sequencer_url,
+    external_urls,
+    url_of,
+)
 from app.errors import ConfigError
 from app.folders import FolderInUse, FolderLock, private_dir, remove_private_dir
 from app.placement import home_in, ordinary_user, programs_for
@@ -253,12 +267,23 @@ def urls_beside_serve(settings: Settings, var: Path) -> DatabaseUrls:
     """The URLs of the database that serve uses with these settings and `var`, for another command. Raises ConfigError, DatabaseDown."""
     if settings.database.url != EMBEDDED:
         return external_urls(settings.database)
+    return _beside_serve(settings, var).urls()
+
+
+def sequencer_url_beside_serve(settings: Settings, var: Path) -> str:
+    """The same for the sequencer of the log."""
+    if settings.database.url != EMBEDDED:
+        return external_sequencer_url(settings.database)
+    return _beside_serve(settings, var).url(SEQUENCER, DATABASE)
+
+
+def _beside_serve(settings: Settings, var: Path) -> Access:
     if not is_running(var):
         raise DatabaseDown(
             f"serve is not running on --var {var}; the embedded database runs only beside it",
             hint=f"Start `sluice serve --var {var}` and try again while it runs, or name the folder of the serve that does.",
         )
-    return Access(secrets_folder(settings, var)).urls()
+    return Access(secrets_folder(settings, var))
 
 
 def secrets_folder(settings: Settings, var: Path) -> Path:

@@ -39,10 +39,11 @@ class DatabaseSettings(_Section):
     )
     owner_url: str = Field("", repr=False, description="the same for sluice_owner, which migrates; unused when embedded")
     intake_url: str = Field("", repr=False, description="the same for sluice_intake, which inserts log entries; unused when embedded")
-    log_url: str = Field(
+    log_url: str = Field("", repr=False, description="the same for sluice_log, which reads the log for /audit/*; unused when embedded")
+    sequencer_url: str = Field(
         "",
         repr=False,
-        description="the same for sluice_log, which reads the log: doctor tries it, and so far nothing else uses it; unused when embedded",
+        description="the same for sluice_sequencer, for `sluice audit run` alone: leave it out of serve's settings; unused when embedded",
     )
     pool_size: int = Field(5, ge=1, le=50, description="connections per pool")
     timeout_ms: int = Field(2000, ge=50, le=60_000, description="how long one statement or one wait for a connection may take")
@@ -108,6 +109,25 @@ class SecretsSettings(_Section):
     path: str = Field("", description="folder of the subject and tenant keys; empty: secrets/ under --var")
 
 
+class AuditSettings(_Section):
+    """The log's keys: read by `sluice audit` alone, never by serve."""
+
+    keys: str = Field("", description="folder of the log's keys and certificates; empty: audit-keys/ under --var")
+    passphrase: str = Field(
+        "",
+        repr=False,
+        description="what the keys are encrypted with: file:PATH of a file outside of --var, or fd:N of an open descriptor; "
+        "empty: with an embedded database one is made for trying, else the start is refused",
+    )
+
+    @field_validator("passphrase")
+    @classmethod
+    def _never_in_clear(cls, passphrase: str) -> str:
+        if passphrase and not passphrase.startswith(("file:", "fd:")):
+            raise ValueError("must be file:PATH or fd:N, so that the passphrase stands in no settings file")
+        return passphrase
+
+
 AutoOrOff = Annotated[Literal["auto", "off"], BeforeValidator(_on_or_off)]
 EngineKind = Literal["vllm", "sglang", "llamacpp", "tgi", "triton", "trtllm"]
 
@@ -170,6 +190,7 @@ class Settings(BaseSettings):
     telemetry: TelemetrySettings = Field(default_factory=TelemetrySettings)
     lease: LeaseSettings = Field(default_factory=LeaseSettings)
     secrets: SecretsSettings = Field(default_factory=SecretsSettings)
+    audit: AuditSettings = Field(default_factory=AuditSettings)
     models: str = Field("models.yaml", description="file of model specs")
     engines: list[EngineSettings] = Field(default_factory=list, description="engines to poll; hot reloaded with the file")
     gpus: GpuSettings = Field(default_factory=GpuSettings)
@@ -266,10 +287,12 @@ def _anchored(settings: Settings, folder: Path) -> Settings:
     if settings.policy.path == RULES.name and not policy.is_dir():
         policy = RULES
     secrets = settings.secrets.path and str(folder / settings.secrets.path)
+    keys = settings.audit.keys and str(folder / settings.audit.keys)
     return settings.model_copy(
         update={
             "models": str(folder / settings.models),
             "policy": settings.policy.model_copy(update={"path": str(policy)}),
             "secrets": settings.secrets.model_copy(update={"path": secrets}),
+            "audit": settings.audit.model_copy(update={"keys": keys}),
         }
     )

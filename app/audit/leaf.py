@@ -1,0 +1,42 @@
+"""The bytes of a leaf and its two hashes: what stands in the log is made here, and nowhere else.
+
+Writer, sequencer, export and verifier share these functions, so that none can hash what another did not store.
+"""
+
+import hashlib
+from datetime import UTC, datetime
+
+HASH_BYTES = 32
+GENESIS = bytes(HASH_BYTES)
+"""What the chain's first link follows."""
+_LEAF, _NODE, _CHAIN = b"\x00", b"\x01", b"\x02"
+
+
+def leaf_bytes(seq: int, retention: str, body: bytes) -> bytes:
+    """The leaf of the entry with number `seq` (from 0): canonical, since its three keys are sorted and `body` is canonical."""
+    return b'{"body":%b,"retention":"%b","seq":%d}' % (body, retention.encode("ascii"), seq)
+
+
+def leaf_hash(leaf: bytes) -> bytes:
+    """SM3(00 || leaf), 32 bytes (RFC 6962 section 2.1, over SM3)."""
+    return sm3(_LEAF + leaf)
+
+
+def node_hash(left: bytes, right: bytes) -> bytes:
+    """SM3(01 || left || right), 32 bytes (RFC 6962 section 2.1, over SM3)."""
+    return sm3(_NODE + left + right)
+
+
+def chain_hash(previous: bytes, leaf: bytes) -> bytes:
+    """SM3(02 || previous || leaf hash), 32 bytes: the linear chain beside the tree."""
+    return sm3(_CHAIN + previous + leaf)
+
+
+def sm3(data: bytes) -> bytes:
+    """SM3 (GB/T 32905), 32 bytes."""
+    return hashlib.new("sm3", data).digest()
+
+
+def shelf(retention: str, recorded: datetime) -> str:
+    """Where a body is kept, such as `d365-2026-11`: its retention class and the UTC month in which it was recorded."""
+    return f"{retention}-{recorded.astimezone(UTC):%Y-%m}"
