@@ -1,0 +1,5 @@
+"""`sluice audit`: run the log, read it out, check it, keep its keys."""
+
+import typer
+
+app = typer.Typer(help="The log: run it, export it, verify it, keep its keys.", no_args_is_help=True)
