@@ -5,4 +5,11 @@ import os
 for _name in [name for name in os.environ if name.startswith("SLUICE_") and name != "SLUICE_SAMPLES"]:
     del os.environ[_name]
 
-pytest_plugins = ["tests.fixtures.engine", "tests.fixtures.opa", "tests.fixtures.policy", "tests.fixtures.postgres", "tests.fixtures.serve"]
+pytest_plugins = [
+    "tests.fixtures.engine",
+    "tests.fixtures.opa",
+    "tests.fixtures.policy",
+    "tests.fixtures.postgres",
+    "tests.fixtures.serve",
+    "tests.fixtures.signing",
+]
