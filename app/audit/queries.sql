@@ -1,0 +1,44 @@
+-- What the process of the log asks PostgreSQL, as sluice_sequencer. Comments go to the server with their statement.
+
+-- name: lock_head
+-- Where the log ends. Whoever holds this lock adds to it; anybody else waits here, or sees what was added.
+SELECT log, size, chain, frontier FROM audit.head FOR UPDATE
+
+-- name: waits
+-- Whether anything is to do: a look that locks nothing.
+SELECT EXISTS (SELECT FROM audit.intake)
+
+-- name: take
+-- The oldest rows of the intake, taken out of it. A writer with wrong ideas of time may name an instant that no calendar has.
+WITH taken AS (
+  DELETE FROM audit.intake WHERE id = ANY (ARRAY(SELECT id FROM audit.intake ORDER BY id LIMIT %(most)s))
+  RETURNING id, retention, recorded, body
+)
+SELECT id, retention,
+  CASE WHEN recorded BETWEEN '2000-01-01Z' AND '2999-12-31Z' THEN recorded END AS recorded,
+  body
+FROM taken ORDER BY id
+
+-- name: known
+-- Which of these ids the log has already.
+SELECT id, seq, leaf_hash FROM audit.leaf WHERE id = ANY (%(ids)s)
+
+-- name: make_shelf
+-- A place for the bodies of one retention class and month; nothing where it is there.
+SELECT audit.make_shelf(%(retention)s, %(month)s)
+
+-- name: copy_leaves
+-- New leaves, after all that are there.
+COPY audit.leaf (seq, id, leaf_hash, chain_hash, shelf) FROM STDIN (FORMAT BINARY)
+
+-- name: copy_bodies
+-- Their bodies; PostgreSQL finds each one's shelf.
+COPY audit.body (shelf, seq, recorded, kind, tenant, model, subject, decision, body) FROM STDIN (FORMAT BINARY)
+
+-- name: copy_subtrees
+-- The subtrees that they complete.
+COPY audit.subtree (level, index, hash) FROM STDIN (FORMAT BINARY)
+
+-- name: move_head
+-- The new end of the log. A trigger refuses any step back.
+UPDATE audit.head SET size = %(size)s, chain = %(chain)s, frontier = %(frontier)s
