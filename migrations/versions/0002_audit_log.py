@@ -2,6 +2,7 @@
 
 Leaves, subtrees, checkpoints and certificates are for ever and hold nothing about people; bodies go when their time is over, a
 whole shelf at once. What stands there is refused any change by triggers that fire ALWAYS, also for the owner and for replication.
+An event trigger against ALTER and DROP would need a superuser, which migrations never are: those stay with who owns the tables.
 """
 
 from alembic import op
@@ -11,6 +12,18 @@ down_revision = "0001"
 branch_labels = None
 depends_on = None
 
+# What would stop the queue is refused to its writer: bytes that are no entry, or one that says other than its columns do.
+# NOT VALID spares the look at what waits already, which the same code wrote, while all writers wait for the lock.
+INTAKE_CHECKS = """
+ALTER TABLE audit.intake
+  ADD CONSTRAINT body_size CHECK (octet_length(body) BETWEEN 1 AND 1048576) NOT VALID,
+  ADD CONSTRAINT recorded_has_a_shelf CHECK (recorded >= '2000-01-01Z' AND recorded < '3000-01-01Z') NOT VALID,
+  ADD CONSTRAINT body_names_its_kind CHECK (convert_from(body, 'UTF8')::json ->> 'kind' IS NOT NULL) NOT VALID,
+  ADD CONSTRAINT body_is_of_this_row CHECK (
+    (convert_from(body, 'UTF8')::json ->> 'id', convert_from(body, 'UTF8')::json ->> 'recorded')
+    IS NOT DISTINCT FROM (id::text, to_char(recorded AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'))) NOT VALID
+"""
+
 # One row that is always there: whoever locks it sequences. `log` names this log for ever.
 HEAD = """
 CREATE TABLE audit.head (
@@ -18,7 +31,7 @@ CREATE TABLE audit.head (
   log      uuid NOT NULL DEFAULT gen_random_uuid(),
   size     bigint NOT NULL DEFAULT 0 CHECK (size >= 0),
   chain    bytea NOT NULL DEFAULT decode(repeat('00', 32), 'hex') CHECK (octet_length(chain) = 32),
-  frontier bytea NOT NULL DEFAULT ''
+  frontier bytea NOT NULL DEFAULT '' CHECK (octet_length(frontier) = 32 * bit_count(size::bit(64)))
 )
 """
 
@@ -86,7 +99,7 @@ CREATE TABLE registry.subject_key (
 """
 
 MOVE_FORWARD = """
-CREATE FUNCTION audit.move_forward() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION audit.move_forward() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF NEW.log <> OLD.log OR NEW.size <= OLD.size THEN
     RAISE EXCEPTION 'the head of log % stays at % or moves forward, not to % of log %', OLD.log, OLD.size, NEW.size, NEW.log
@@ -97,26 +110,30 @@ END $$
 """
 
 # Run with the owner's rights by the sequencer, which may make shelves and nothing else. A shelf is made as a table and attached:
-# that waits for nobody who reads. Row triggers are cloned from the parent, TRUNCATE's are not.
+# that waits for nobody who reads or inserts. The lock is the one that attaching takes: of two who want the same shelf, the second
+# waits here and finds it made. Row triggers are cloned from the parent, TRUNCATE's are not.
 MAKE_SHELF = """
 CREATE FUNCTION audit.make_shelf(retention text, month date) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  shelf text := retention || '-' || to_char(month, 'YYYY-MM');
-  part  text := 'body_' || replace(shelf, '-', '_');
+  shelf text := retention || '-' || to_char(month::timestamp, 'YYYY-MM');
+  part  text := format('audit.%I', concat('body_', replace(shelf, '-', '_')));
 BEGIN
-  IF retention !~ '^d[1-9][0-9]{2,3}$' OR month NOT BETWEEN DATE '2000-01-01' AND DATE '2999-12-31' THEN
+  IF (retention ~ '^d[1-9][0-9]{2,3}$' AND month BETWEEN DATE '2000-01-01' AND DATE '2999-12-31') IS NOT TRUE THEN
     RAISE EXCEPTION 'no shelf for retention % and month %', retention, month USING ERRCODE = 'invalid_parameter_value';
   END IF;
-  IF to_regclass(format('audit.%I', part)) IS NOT NULL THEN
+  IF to_regclass(part) IS NOT NULL THEN
     RETURN;
   END IF;
-  EXECUTE format('CREATE TABLE audit.%I (LIKE audit.body INCLUDING ALL, CHECK (shelf = %L))', part, shelf);
-  EXECUTE format('ALTER TABLE audit.body ATTACH PARTITION audit.%I FOR VALUES IN (%L)', part, shelf);
-  EXECUTE format('ALTER TABLE audit.%I ENABLE ALWAYS TRIGGER no_change', part);
-  EXECUTE format(
-    'CREATE TRIGGER no_truncate BEFORE TRUNCATE ON audit.%I FOR EACH STATEMENT EXECUTE FUNCTION registry.refuse_change()', part);
-  EXECUTE format('ALTER TABLE audit.%I ENABLE ALWAYS TRIGGER no_truncate', part);
+  LOCK TABLE audit.body IN SHARE UPDATE EXCLUSIVE MODE;
+  IF to_regclass(part) IS NOT NULL THEN
+    RETURN;
+  END IF;
+  EXECUTE format('CREATE TABLE %s (LIKE audit.body INCLUDING ALL, CHECK (shelf = %L))', part, shelf);
+  EXECUTE format('ALTER TABLE audit.body ATTACH PARTITION %s FOR VALUES IN (%L)', part, shelf);
+  EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER no_change', part);
+  EXECUTE format('CREATE TRIGGER no_truncate BEFORE TRUNCATE ON %s FOR EACH STATEMENT EXECUTE FUNCTION registry.refuse_change()', part);
+  EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER no_truncate', part);
 END $$
 """
 
@@ -140,8 +157,8 @@ def _append_only(table: str) -> tuple[str, ...]:
 
 STATEMENTS = (
     # A queue: rows come and go all the time.
-    "ALTER TABLE audit.intake ADD CONSTRAINT body_size CHECK (octet_length(body) BETWEEN 1 AND 1048576)",
-    "ALTER TABLE audit.intake SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000, fillfactor = 100)",
+    "ALTER TABLE audit.intake SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000)",
+    INTAKE_CHECKS,
     HEAD,
     "INSERT INTO audit.head DEFAULT VALUES",
     LEAF,
@@ -168,7 +185,7 @@ STATEMENTS = (
     BACKLOG,
     "GRANT USAGE ON SCHEMA audit TO sluice_sequencer",
     "GRANT SELECT, DELETE ON audit.intake TO sluice_sequencer",
-    "GRANT SELECT, UPDATE ON audit.head TO sluice_sequencer",
+    "GRANT SELECT, UPDATE (size, chain, frontier) ON audit.head TO sluice_sequencer",
     "GRANT SELECT, INSERT ON audit.leaf, audit.subtree, audit.body, audit.checkpoint, audit.certificate TO sluice_sequencer",
     "GRANT EXECUTE ON FUNCTION audit.make_shelf(text, date) TO sluice_sequencer",
     "GRANT SELECT ON audit.head, audit.leaf, audit.subtree, audit.body, audit.checkpoint, audit.certificate, audit.backlog TO sluice_log",
