@@ -7,12 +7,12 @@ import pytest
 from psycopg import errors
 
 from app.database import DatabaseUrls, conninfo, migrate
-from tests.fixtures.intake import INTAKE_ROW
 
 HISTORY_LINE = (
     "INSERT INTO registry.quota_history (tenant, version, operation, after, diff, operator, reason, at) "
     "VALUES ('a', 1, 'create', '{}', '[]', 'op', '', now())"
 )
+INTAKE_ROW = "INSERT INTO audit.intake (id, retention, recorded, body) VALUES (gen_random_uuid(), 'd400', now(), 'x')"
 FORBIDDEN = [
     "UPDATE {table} SET {column} = {column}",
     "DELETE FROM {table}",
@@ -131,7 +131,7 @@ async def test_instants_keep_microseconds(database_urls: DatabaseUrls):
     """What is stored as a time comes back to the microsecond."""
     at = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
     async with await psycopg.AsyncConnection.connect(conninfo(database_urls.owner)) as connection:
-        await connection.execute(INTAKE_ROW.replace("2026-11-30 12:00:00.000001Z", at.isoformat()))
+        await connection.execute("INSERT INTO audit.intake VALUES (gen_random_uuid(), 'd400', %s, 'x')", [at])
         row = await (await connection.execute("SELECT recorded FROM audit.intake")).fetchone()
 
     assert row == (at,)
