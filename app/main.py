@@ -21,7 +21,9 @@ from app.api.openapi import install_openapi
 from app.api.quotas import quota_router
 from app.api.readiness import LOOK_MS, Parts
 from app.api.status import Health, status_router
+from app.audit.gaps import Gaps
 from app.audit.intake import Intake
+from app.audit.pending import Pending
 from app.audit.pseudonym import Pseudonyms
 from app.auth.keys import Keys, Principal
 from app.background import Background
@@ -95,7 +97,8 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
     """All rooms, wired. Raises ConfigError for a bad models.yaml or secrets folder; nothing is connected yet."""
     engines = {role: create_engine(getattr(around.urls, role), settings.database) for role in ("registry", "intake")}
     timeout_ms = settings.database.timeout_ms
-    registry = Registry(engines["registry"], clock, metrics, timeout_ms=timeout_ms)
+    gaps = Gaps(clock)
+    registry = Registry(engines["registry"], clock, metrics, timeout_ms=timeout_ms, gaps=gaps)
     keys = Keys(engines["registry"], clock, metrics, timeout_ms=timeout_ms)
     catalog = Catalog(Path(settings.models), metrics)
     opa = OpaClient(around.opa_url, connections=4 * around.opa_cores, metrics=metrics)
@@ -114,7 +117,9 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
     stale_ms = settings.telemetry.stale_ms
     nodes = Nodes(NodePolicy(policy, batcher, clock, metrics), limiter, clock, metrics, catalog.all, stale_ms=stale_ms)
     follower = Follower([readings.see, nodes.see], clock, metrics, catalog.all, stale_ms=stale_ms, judge=nodes.watch)
-    records = Records(Intake(engines["intake"], metrics, timeout_ms=timeout_ms), Pseudonyms(around.secrets), clock)
+    intake = Intake(engines["intake"], metrics, gaps, timeout_ms=timeout_ms)
+    pending = Pending(intake, clock, metrics)
+    records = Records(intake, Pseudonyms(around.secrets), clock)
     rooms = Rooms(clock, catalog, registry, policy, readings, limiter, records, Tally(metrics), settings.lease.ttl_ms, probes=nodes.watch)
     once = Once(Decider(rooms), limiter, metrics)
     background = Background(clock, metrics)
@@ -135,6 +140,7 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
             background.start("telemetry", follow_telemetry)
             for name, work in nodes.work().items():
                 background.start(name, work)
+            background.start("pending", pending.run)
             background.start("leases", lambda: _expire_leases(limiter))
             background.start("garbage", garbage.collect)
             yield

@@ -201,6 +201,15 @@ class Metrics:
         self.audit_intake = Counter(
             "sluice_audit_intake", "Log entries handed to the intake, by kind and result.", ["kind", "result"], registry=r
         )
+        self.audit_pending_bytes = Gauge(
+            "sluice_audit_pending_bytes", "Estimated bytes of log entries that wait to be written.", registry=r
+        )
+        self.audit_dropped = Counter(
+            "sluice_audit_dropped",
+            "Log entries that found no room to wait, by kind; an audit.gap entry tells of them.",
+            ["kind"],
+            registry=r,
+        )
         self.http_refused = Counter("sluice_http_refused", "Requests refused at the edge, by error code.", ["code"], registry=r)
         self.quota_used = Gauge(
             "quota_used",

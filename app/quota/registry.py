@@ -15,6 +15,7 @@ import structlog
 from sqlalchemy import Row
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from app.audit.gaps import Gaps
 from app.clock import Clock
 from app.errors import BadRequest, NotFound, PreconditionFailed, PreconditionRequired
 from app.follower import Follower
@@ -55,8 +56,9 @@ class Tenant:
 class Registry:
     """Tenants by id. Reads are from memory and never wait."""
 
-    def __init__(self, engine: AsyncEngine, clock: Clock, metrics: Metrics, *, timeout_ms: int) -> None:
+    def __init__(self, engine: AsyncEngine, clock: Clock, metrics: Metrics, *, timeout_ms: int, gaps: Gaps | None = None) -> None:
         self._clock = clock
+        self._gaps = gaps or Gaps(clock)  # a command that only makes one change tells nobody of its failure but its caller
         self._tenants: dict[str, Tenant] = {}
         self._versions: dict[str, int] = {}  # of deleted tenants too, so that a late read of an old row brings none back
         self._transactions = Transactions(engine, metrics, call="registry", timeout_ms=timeout_ms)
@@ -146,7 +148,8 @@ class Registry:
             wanted = decide(current)
             return current if wanted == current.quota else await store.write(connection, current, wanted, by)
 
-        newest = await self._transactions.run(change)
+        with self._gaps.refusing():
+            newest = await self._transactions.run(change)
         self._remember(newest)
         return newest
 

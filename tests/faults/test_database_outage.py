@@ -17,6 +17,7 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.audit.entry import seal
+from app.audit.gaps import Gaps
 from app.audit.intake import Intake
 from app.auth.keys import Keys
 from app.clock import SystemClock
@@ -72,7 +73,7 @@ def _rooms(server: EmbeddedPostgres, registry_engine: AsyncEngine, intake_engine
         metrics,
         Registry(registry_engine, clock, metrics, timeout_ms=timeout_ms),
         Keys(registry_engine, clock, metrics, timeout_ms=timeout_ms),
-        Intake(intake_engine, metrics, timeout_ms=timeout_ms),
+        Intake(intake_engine, metrics, Gaps(clock), timeout_ms=timeout_ms),
     )
 
 

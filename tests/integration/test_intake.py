@@ -7,7 +7,9 @@ import psycopg
 import pytest
 
 from app.audit.entry import Entry, seal
+from app.audit.gaps import Gaps
 from app.audit.intake import Intake
+from app.clock import SystemClock
 from app.database import DatabaseUrls, conninfo, create_engine
 from app.observability.metrics import Metrics
 from app.settings import DatabaseSettings
@@ -24,7 +26,7 @@ def metrics() -> Metrics:
 @pytest.fixture
 async def intake(database_urls: DatabaseUrls, metrics: Metrics) -> AsyncIterator[Intake]:
     engine = create_engine(database_urls.intake, DatabaseSettings())
-    yield Intake(engine, metrics, timeout_ms=TIMEOUT_MS)
+    yield Intake(engine, metrics, Gaps(SystemClock()), timeout_ms=TIMEOUT_MS)
     await engine.dispose()
 
 

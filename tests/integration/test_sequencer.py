@@ -8,6 +8,7 @@ import psycopg
 import pytest
 
 from app.audit.entry import Entry, seal
+from app.audit.gaps import Gaps
 from app.audit.intake import Intake
 from app.audit.leaf import GENESIS, chain_hash, leaf_bytes, leaf_hash
 from app.audit.sequencer import Batch, Sequencer
@@ -24,7 +25,7 @@ AT = datetime(2026, 1, 31, 23, 59, 59, 6, tzinfo=UTC)
 @pytest.fixture
 async def intake(database_urls: DatabaseUrls) -> AsyncIterator[Intake]:
     engine = create_engine(database_urls.intake, DatabaseSettings())
-    yield Intake(engine, Metrics(), timeout_ms=TIMEOUT_MS)
+    yield Intake(engine, Metrics(), Gaps(ManualClock()), timeout_ms=TIMEOUT_MS)
     await engine.dispose()
 
 
