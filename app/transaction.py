@@ -5,8 +5,9 @@ outcome open; callers make their statements safe to repeat (versions, ids), so t
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+import contextlib
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
 
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoConnection
@@ -34,9 +35,22 @@ class Transactions:
         The work is a task of its own: when the caller is cancelled it still ends before the cancellation goes on, and a
         server that hangs holds no caller, since even rolling back would wait for it.
         """
-        task = asyncio.create_task(self._transact(work))
-        self._running.add(task)
-        task.add_done_callback(self._forget)
+        return await self._in_time(self._transact(work))
+
+    async def stream(self, work: Callable[[AsyncConnection], AsyncGenerator[T]]) -> AsyncGenerator[T]:
+        """What `work` yields, of one state of the database that it can only read: REPEATABLE READ, each item bounded in time.
+
+        Raises as `run` does. Close it where it is not read to its end, so that its connection is free again.
+        """
+        items = self._items(work)
+        try:
+            while step := await self._in_time(_next(items)):
+                yield step[0]
+        finally:
+            await asyncio.wait({self._begin(_close(items))}, timeout=self._timeout_s)
+
+    async def _in_time(self, work: Coroutine[Any, Any, T]) -> T:
+        task = self._begin(work)
         try:
             await asyncio.wait({task}, timeout=self._timeout_s)
         except asyncio.CancelledError:
@@ -54,9 +68,22 @@ class Transactions:
                 raise self._down("the connection was lost") from error
             raise
 
+    def _begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = asyncio.create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._forget)
+        return task
+
     async def _transact(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
         async with self._engine.begin() as connection:
             return await work(connection)
+
+    async def _items(self, work: Callable[[AsyncConnection], AsyncGenerator[T]]) -> AsyncGenerator[T]:
+        async with self._engine.connect() as connection:
+            await connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+            async with contextlib.aclosing(work(connection)) as items:
+                async for item in items:
+                    yield item
 
     def _forget(self, task: asyncio.Task[object]) -> None:
         self._running.discard(task)
@@ -66,3 +93,15 @@ class Transactions:
     def _down(self, what: str) -> DatabaseDown:
         self._metrics.dependency_errors.labels("postgres", self._call).inc()
         return DatabaseDown(f"PostgreSQL: {what}")
+
+
+async def _next(items: AsyncGenerator[T]) -> list[T]:
+    """The next item alone, or nothing at the end."""
+    async for item in items:
+        return [item]
+    return []
+
+
+async def _close(items: AsyncGenerator[T]) -> None:
+    with contextlib.suppress(RuntimeError):  # it hangs, was cancelled, and ends when the server lets it
+        await items.aclose()
