@@ -1,26 +1,31 @@
-"""Log entries: one envelope, one canonical form, one builder for each kind of event.
+"""Log entries: one envelope, one canonical form. The builders of each subject are in app/audit/events, all kinds in kinds.py.
 
 The bytes made here are what is hashed and signed later, so they are made once, stored as bytes, and never serialised again.
+What could not be stored is refused here, before anything queues up behind it.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any
 from uuid import UUID
 
 import orjson
 from uuid_utils.compat import uuid7
 
+from app.audit import kinds
 from app.errors import BadRequest
 from app.ids import plain_text
 
 ENVELOPE_VERSION = 1
 MAX_INTEGER = 2**53 - 1  # beyond it JSON readers disagree about the last digit
-DEFAULT_RETENTION = "d400"  # days; more than the six months that Chinese law asks of logs, with a year's comparison
+MAX_BODY_BYTES = 1024 * 1024  # what the intake takes; the largest quota with both its states is a tenth of it
+DEFAULT_RETENTION_DAYS = 400  # more than the six months that Chinese law asks of logs, with a year's comparison
+LEAST_RETENTION_DAYS, MOST_RETENTION_DAYS = 100, 9999  # what the names of shelves have room for
 
-AccessOutcome = Literal["allowed", "refused", "unconfirmed", "confirmed"]
+SERVICE = "sluice"
+"""The operator of what Sluice does by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +40,30 @@ class Entry:
     body: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """Texts about a person, encrypted for one entry (app/audit/subject_keys.py) and bound to its id."""
+
+    entry_id: UUID = field(default_factory=uuid7)
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """By the member that each would stand in."""
+
+
 def retention_class(days: int | None) -> str:
-    """The class that keeps an entry for `days` days; the default where no policy names any."""
-    return DEFAULT_RETENTION if days is None else f"d{days}"
+    """The class that keeps an entry for `days` days; the default where no policy names any. Raises ValueError for no such class."""
+    days = DEFAULT_RETENTION_DAYS if days is None else days
+    if not LEAST_RETENTION_DAYS <= days <= MOST_RETENTION_DAYS:
+        raise ValueError(f"entries are kept from {LEAST_RETENTION_DAYS} to {MOST_RETENTION_DAYS} days, not {days}")
+    return f"d{days}"
 
 
 def rfc3339(instant: datetime) -> str:
-    """`2026-01-02T03:04:05.000006Z`: UTC, always with microseconds, so that spelling never differs for equal instants."""
+    """`2026-01-02T03:04:05.000006Z`: UTC, always with microseconds, so that spelling never differs for equal instants.
+
+    Raises ValueError for a time without a zone, which is another instant on every machine.
+    """
+    if instant.tzinfo is None:
+        raise ValueError(f"{instant}: a time without a zone")
     return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
@@ -100,126 +122,29 @@ def seal(
     operator: str,
     tenant: str | None,
     outcome: str,
-    retention_days: int | None = None,
     details: Mapping[str, Any],
+    retention_days: int | None = None,
+    sealed: Sealed | None = None,
 ) -> Entry:
-    """An entry of `kind` with its envelope in canonical form. Details that are None are left out: missing is absent."""
-    identity = uuid7()
-    envelope = {name: value for name, value in details.items() if value is not None} | {
+    """An entry of `kind` with its envelope in canonical form. Details that are None are left out: missing is absent.
+
+    Raises ValueError where the table of kinds, the canonical form or the intake would not have it: that is the writer's fault.
+    """
+    sealed = sealed or Sealed()
+    members = {name: value for name, value in details.items() if value is not None}
+    if sealed.texts:
+        members["sealed"] = sealed.texts
+    kinds.check(kind, outcome, members)
+    envelope = {
         "v": ENVELOPE_VERSION,
-        "id": str(identity),
+        "id": str(sealed.entry_id),
         "kind": kind,
         "recorded": rfc3339(recorded),
         "operator": operator,
         "tenant": tenant,
         "outcome": outcome,
     }
-    return Entry(identity, kind, retention_class(retention_days), recorded, canonical(envelope))
-
-
-def quota_in_force(
-    *,
-    recorded: datetime,
-    operator: str,
-    tenant: str,
-    version: int,
-    before: Mapping[str, Any] | None,
-    after: Mapping[str, Any],
-    diff: Sequence[Mapping[str, Any]],
-    reason: str,
-) -> Entry:
-    """A quota was created or changed, and `version` is in force (B15)."""
-    details = {"quota_version": version, "before": before, "after": after, "diff": diff, "reason": reason}
-    return seal("quota.in_force", recorded=recorded, operator=operator, tenant=tenant, outcome="done", details=details)
-
-
-def quota_deleted(
-    *,
-    recorded: datetime,
-    operator: str,
-    tenant: str,
-    version: int,
-    before: Mapping[str, Any],
-    diff: Sequence[Mapping[str, Any]],
-    reason: str,
-) -> Entry:
-    """A tenant's quota was deleted; `version` is the version of its absence (B15)."""
-    details = {"quota_version": version, "before": before, "diff": diff, "reason": reason}
-    return seal("quota.deleted", recorded=recorded, operator=operator, tenant=tenant, outcome="done", details=details)
-
-
-def key_created(
-    *, recorded: datetime, operator: str, key_id: str, name: str, roles: Sequence[str], tenants: Sequence[str], expires: datetime | None
-) -> Entry:
-    """A key was made. Neither the key nor its digest is in the entry."""
-    after = {"name": name, "roles": sorted(roles), "tenants": sorted(tenants), "expires": rfc3339(expires) if expires else None}
-    details = {"key": key_id, "after": after}
-    return seal("key.created", recorded=recorded, operator=operator, tenant=None, outcome="done", details=details)
-
-
-def key_revoked(*, recorded: datetime, operator: str, key_id: str, name: str) -> Entry:
-    """A key was revoked."""
-    details = {"key": key_id, "before": {"name": name}}
-    return seal("key.revoked", recorded=recorded, operator=operator, tenant=None, outcome="done", details=details)
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What a decision's entry says of the request: who asked for what, by which rules. Subject and address are pseudonyms."""
-
-    operator: str
-    """Name of the credential that spoke."""
-    tenant: str
-    model: str
-    action: str
-    decision_id: str
-    policy_revision: str
-    quota_version: int | None = None
-    subject: str | None = None
-    address: str | None = None
-    purpose: str | None = None
-    approval_id: str | None = None
-
-    def details(self) -> dict[str, Any]:
-        """The members that only decisions have."""
-        return {
-            "model": self.model,
-            "action": self.action,
-            "decision_id": self.decision_id,
-            "policy_revision": self.policy_revision,
-            "quota_version": self.quota_version,
-            "subject": self.subject,
-            "address": self.address,
-            "purpose": self.purpose,
-            "approval_id": self.approval_id,
-        }
-
-
-def sensitive_access(
-    asked: Asked, outcome: AccessOutcome, *, recorded: datetime, retention_days: int | None, reasons: Sequence[Mapping[str, Any]] = ()
-) -> Entry:
-    """Access to a sensitive model (B16): allowed or refused now, later unconfirmed or confirmed by what the gateway reports."""
-    details = asked.details() | {"reasons": reasons}
-    return seal(
-        "sensitive.access",
-        recorded=recorded,
-        operator=asked.operator,
-        tenant=asked.tenant,
-        outcome=outcome,
-        retention_days=retention_days,
-        details=details,
-    )
-
-
-def policy_refusal(asked: Asked, *, recorded: datetime, reasons: Sequence[Mapping[str, Any]], retention_days: int | None = None) -> Entry:
-    """A refusal by policy (403): `reasons` are objects {code, rule, …} of text and integers."""
-    details = asked.details() | {"reasons": reasons}
-    return seal(
-        "policy.refusal",
-        recorded=recorded,
-        operator=asked.operator,
-        tenant=asked.tenant,
-        outcome="refused",
-        retention_days=retention_days,
-        details=details,
-    )
+    body = canonical(members | envelope)
+    if len(body) > MAX_BODY_BYTES:
+        raise ValueError(f"{kind}: {len(body)} bytes, more than the {MAX_BODY_BYTES} of an entry")
+    return Entry(sealed.entry_id, kind, retention_class(retention_days), recorded, body)

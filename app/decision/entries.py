@@ -5,7 +5,8 @@ When down: a decision that must be logged and cannot be is not given; decide.py 
 
 from typing import Any
 
-from app.audit.entry import AccessOutcome, Asked, Entry, policy_refusal, sensitive_access
+from app.audit.entry import Entry
+from app.audit.events.access import AccessOutcome, Asked, policy_refusal, sensitive_access
 from app.audit.intake import Intake
 from app.audit.pseudonym import Pseudonyms
 from app.catalog.models import ModelSpec

@@ -4,7 +4,7 @@ When down: the errors of the driver go to the transaction that runs these, which
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -12,7 +12,8 @@ import orjson
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.audit.entry import Entry, canonical, quota_deleted, quota_in_force
+from app.audit.entry import Entry, Sealed, canonical
+from app.audit.events.quota import quota_deleted, quota_in_force
 from app.audit.intake import hand_over
 from app.follower import Feed
 from app.quota.quota import Quota, decimals, diff
@@ -59,6 +60,8 @@ class By:
     operator: str
     reason: str
     at: datetime
+    sealed: Sealed = field(default_factory=Sealed)
+    """The reason as it stands in the log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +174,7 @@ def _entry(current: Stored, changed: Stored, by: By) -> Entry:
         "version": changed.version,
         "before": current.quota.record() if current.quota else None,
         "diff": _diff(current, changed),
-        "reason": by.reason,
+        "sealed": by.sealed,
     }
     if changed.quota is None:
         return quota_deleted(**common)

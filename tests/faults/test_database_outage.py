@@ -9,14 +9,12 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 import psycopg
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.audit.entry import seal
 from app.audit.gaps import Gaps
 from app.audit.intake import Intake
 from app.auth.keys import Keys
@@ -28,6 +26,7 @@ from app.postgres import EmbeddedPostgres
 from app.processes import Launcher
 from app.quota.registry import Registry
 from app.settings import DatabaseSettings
+from tests.fixtures.entries import numbered
 from tests.fixtures.waiting import until
 
 SETTINGS = DatabaseSettings(timeout_ms=400)
@@ -78,7 +77,7 @@ def _rooms(server: EmbeddedPostgres, registry_engine: AsyncEngine, intake_engine
 
 
 def entry(number: int):
-    return seal("test.kind", recorded=datetime(2026, 1, 1, tzinfo=UTC), operator="op", tenant="a", outcome="done", details={"n": number})
+    return numbered(number)
 
 
 async def everything_that_writes_is_refused_quickly(rooms: Rooms) -> None:
@@ -183,6 +182,6 @@ async def test_what_was_acknowledged_survives_a_kill(rooms: Rooms):
     await until(lambda: rooms.server.pid not in (old, None), within_s=15)
     await until_it_works(lambda: rooms.intake.write(acknowledged[0]))
     async with await psycopg.AsyncConnection.connect(conninfo(rooms.server.urls.owner)) as connection:
-        stored = await (await connection.execute("SELECT id FROM audit.intake WHERE body LIKE '%test.kind%'::bytea")).fetchall()
+        stored = await (await connection.execute("SELECT id FROM audit.intake WHERE body LIKE '%decisions.minute%'::bytea")).fetchall()
 
     assert sorted(one.id for one in acknowledged) == sorted(identity for (identity,) in stored)

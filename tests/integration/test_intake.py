@@ -6,13 +6,14 @@ from datetime import UTC, datetime
 import psycopg
 import pytest
 
-from app.audit.entry import Entry, seal
+from app.audit.entry import Entry
 from app.audit.gaps import Gaps
 from app.audit.intake import Intake
 from app.clock import SystemClock
 from app.database import DatabaseUrls, conninfo, create_engine
 from app.observability.metrics import Metrics
 from app.settings import DatabaseSettings
+from tests.fixtures.entries import numbered
 from tests.fixtures.postgres import TIMEOUT_MS
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
@@ -31,7 +32,7 @@ async def intake(database_urls: DatabaseUrls, metrics: Metrics) -> AsyncIterator
 
 
 def entry(number: int) -> Entry:
-    return seal("test.kind", recorded=AT, operator="op", tenant="a", outcome="done", retention_days=365, details={"n": number})
+    return numbered(number)
 
 
 async def rows(urls: DatabaseUrls) -> list[tuple]:
@@ -45,7 +46,7 @@ async def test_an_entry_is_there_when_write_returns(intake: Intake, metrics: Met
     await intake.write(one, two)
 
     assert await rows(database_urls) == [(e.id, "d365", AT, e.body) for e in (one, two)]
-    assert metrics.registry.get_sample_value("sluice_audit_intake_total", {"kind": "test.kind", "result": "written"}) == 2
+    assert metrics.registry.get_sample_value("sluice_audit_intake_total", {"kind": "decisions.minute", "result": "written"}) == 2
 
 
 async def test_a_repeated_entry_is_not_doubled(intake: Intake, database_urls: DatabaseUrls):

@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from app.audit.entry import Entry, seal
+from app.audit.entry import Entry
 from app.audit.gaps import Gaps
 from app.audit.intake import Intake
 from app.audit.leaf import GENESIS, chain_hash, leaf_bytes, leaf_hash
@@ -17,6 +17,7 @@ from app.clock import ManualClock
 from app.database import DatabaseUrls, conninfo, create_engine
 from app.observability.metrics import Metrics
 from app.settings import DatabaseSettings
+from tests.fixtures.entries import numbered
 from tests.fixtures.postgres import TIMEOUT_MS
 
 AT = datetime(2026, 1, 31, 23, 59, 59, 6, tzinfo=UTC)
@@ -42,7 +43,7 @@ def sequencer() -> Sequencer:
 
 
 def entry(number: int, *, recorded: datetime = AT, tenant: str = "a") -> Entry:
-    return seal("test.kind", recorded=recorded, operator="op", tenant=tenant, outcome="done", retention_days=365, details={"n": number})
+    return numbered(number, recorded=recorded, tenant=tenant)
 
 
 async def query(connection: psycopg.AsyncConnection, statement: str) -> list[tuple[Any, ...]]:

@@ -90,65 +90,45 @@ def test_retention_is_named_by_days(days: int | None, name: str):
 
 def test_envelope_is_complete_and_nothing_is_null_in_it():
     """An entry holds the common members and its details; details that are not known are absent."""
-    sealed = entry.seal("test.kind", recorded=AT, operator="gw1", tenant="a", outcome="done", details={"model": "m", "subject": None})
+    details = {"policy_revision": "r1", "previous_revision": None}
+    sealed = entry.seal("policy.activated", recorded=AT, operator="sluice", tenant="a", outcome="done", details=details)
 
     assert sealed.body == (
-        b'{"id":"' + str(sealed.id).encode() + b'","kind":"test.kind","model":"m","operator":"gw1","outcome":"done",'
-        b'"recorded":"2026-01-02T03:04:05.000006Z","tenant":"a","v":1}'
+        b'{"id":"' + str(sealed.id).encode() + b'","kind":"policy.activated","operator":"sluice","outcome":"done",'
+        b'"policy_revision":"r1","recorded":"2026-01-02T03:04:05.000006Z","tenant":"a","v":1}'
     )
-    assert (sealed.id.version, sealed.kind, sealed.retention, sealed.recorded) == (7, "test.kind", "d400", AT)
+    assert (sealed.id.version, sealed.kind, sealed.retention, sealed.recorded) == (7, "policy.activated", "d400", AT)
 
 
-def test_quota_entries_carry_snapshots_and_difference():
-    """A change records operator, tenant, version, both snapshots, their difference and the reason."""
-    sealed = entry.quota_in_force(
-        recorded=AT,
-        operator="op",
-        tenant="a",
-        version=2,
-        before={"qps": "5"},
-        after={"qps": "6"},
-        diff=[{"path": "/qps", "before": "5", "after": "6"}],
-        reason="more",
-    )
+def test_sealed_texts_stand_under_the_id_they_were_sealed_for():
+    """Texts that open under one entry id alone are in the entry with that id."""
+    texts = entry.Sealed(ID, {"reason": "s1:key:text"})
+    sealed = entry.seal("quota.approved", recorded=AT, operator="op", tenant="a", outcome="done", details={"proposal": "p"}, sealed=texts)
     body = orjson.loads(sealed.body)
 
-    assert (
-        body["kind"],
-        body["quota_version"],
-        body["before"],
-        body["after"],
-        body["reason"],
-    ) == ("quota.in_force", 2, {"qps": "5"}, {"qps": "6"}, "more")
-    assert body["diff"] == [{"path": "/qps", "before": "5", "after": "6"}]
+    assert (sealed.id, body["id"], body["sealed"]) == (ID, str(ID), {"reason": "s1:key:text"})
 
 
-def test_deletion_has_no_after():
-    """What is gone has a before and no after."""
-    sealed = entry.quota_deleted(recorded=AT, operator="op", tenant="a", version=3, before={"qps": "5"}, diff=[], reason="")
-
-    assert {"before", "diff", "id", "kind", "operator", "outcome", "quota_version", "reason", "recorded", "tenant", "v"} == set(
-        orjson.loads(sealed.body)
-    )
-
-
-def test_key_entries_hold_no_key():
-    """Creation and revocation name the key by id and name, with roles and tenants, and nothing secret."""
-    made = entry.key_created(
-        recorded=AT, operator="cli:root", key_id=str(ID), name="gw1", roles=["gateway"], tenants=["b", "a"], expires=None
-    )
-    revoked = entry.key_revoked(recorded=AT, operator="cli:root", key_id=str(ID), name="gw1")
-
-    assert orjson.loads(made.body)["after"] == {"name": "gw1", "roles": ["gateway"], "tenants": ["a", "b"], "expires": None}
-    assert ("key.revoked", str(ID)) == (revoked.kind, orjson.loads(revoked.body)["key"])
-
-
-def test_access_keeps_as_long_as_policy_says():
-    """Access to a sensitive model is kept for the days of its policy, a refusal by policy for the default."""
-    asked = entry.Asked(operator="gw1", tenant="a", model="m", action="infer", decision_id="d", policy_revision="r", quota_version=4)
-    access = entry.sensitive_access(asked, "allowed", recorded=AT, retention_days=365)
-    refusal = entry.policy_refusal(asked, recorded=AT, reasons=[{"code": "sensitive_role", "rule": "sensitive_models"}])
-
-    assert (access.retention, orjson.loads(access.body)["outcome"]) == ("d365", "allowed")
-    assert (refusal.retention, orjson.loads(refusal.body)["outcome"]) == ("d400", "refused")
-    assert orjson.loads(refusal.body)["reasons"] == [{"code": "sensitive_role", "rule": "sensitive_models"}]
+@pytest.mark.parametrize(
+    ("wrong", "problem"),
+    [
+        ({"kind": "quota.gone"}, "'quota.gone' is no kind"),
+        ({"outcome": "perhaps"}, "quota.approved: outcome 'perhaps' is none of done"),
+        ({"details": {}}, "quota.approved: proposal is missing"),
+        ({"details": {"proposal": None}}, "quota.approved: proposal is missing"),
+        ({"details": {"proposal": "p", "colour": "red"}}, "quota.approved: colour is no member"),
+        ({"details": {"proposal": "p", "id": "another"}}, "quota.approved: id is no member"),
+        ({"details": {"proposal": 0.5}}, r"\$\.proposal: float"),
+        ({"details": {"proposal": "x\x00"}}, r"\$\.proposal: "),
+        ({"details": {"proposal": "x" * entry.MAX_BODY_BYTES}}, "quota.approved: 1048[0-9]{3} bytes"),
+        ({"operator": "\ud800"}, r"\$\.operator: "),
+        ({"retention_days": 99}, "kept from 100 to 9999 days, not 99"),
+        ({"retention_days": 10_000}, "kept from 100 to 9999 days, not 10000"),
+        ({"recorded": AT.replace(tzinfo=None)}, "a time without a zone"),
+    ],
+)
+def test_what_the_log_could_not_hold_never_becomes_an_entry(wrong: dict, problem: str):
+    """Another kind, member, outcome, value, time or size is refused where it is written, and the refusal says what is wrong."""
+    right = {"kind": "quota.approved", "recorded": AT, "operator": "op", "tenant": "a", "outcome": "done", "details": {"proposal": "p"}}
+    with pytest.raises(ValueError, match=problem):
+        entry.seal(**right | wrong)

@@ -4,11 +4,12 @@ from datetime import timedelta
 
 import pytest
 
-from app.audit.entry import Entry, rfc3339, seal
+from app.audit.entry import Entry, rfc3339
 from app.audit.pending import ENTRY_BYTES, Pending
 from app.clock import ManualClock
 from app.errors import DependencyDown
 from app.observability.metrics import Metrics
+from tests.fixtures.entries import numbered
 from tests.fixtures.outage import FakeEngine, fake_intake
 
 
@@ -36,13 +37,13 @@ def pending(engine: FakeEngine, clock: ManualClock, metrics: Metrics) -> Pending
     return Pending(fake_intake(engine, clock, metrics), clock, metrics)
 
 
-def entry(clock: ManualClock, number: int, kind: str = "test.kind") -> Entry:
-    return seal(kind, recorded=clock.utcnow(), operator="op", tenant=None, outcome="done", details={"n": number})
+def entry(clock: ManualClock, number: int, kind: str = "decisions.minute") -> Entry:
+    return numbered(number, kind=kind, recorded=clock.utcnow())
 
 
 def told(engine: FakeEngine) -> list:
     """What was written: numbers of entries, and (reason, refused, lost) of gaps."""
-    return [body["n"] if "n" in body else (body["reason"], body["refused"], body["lost"]) for body in engine.bodies]
+    return [body["count"] if "count" in body else (body["reason"], body["refused"], body["lost"]) for body in engine.bodies]
 
 
 async def test_entries_are_written_in_the_order_they_came(pending: Pending, engine: FakeEngine, clock: ManualClock):
@@ -119,14 +120,14 @@ async def test_what_finds_no_room_is_counted_and_told(engine: FakeEngine, clock:
     await pending.flush()
 
     assert told(engine) == [("full", 0, 7), 1, 2, 4]
-    assert metrics.registry.get_sample_value("sluice_audit_dropped_total", {"kind": "test.kind"}) == 1
+    assert metrics.registry.get_sample_value("sluice_audit_dropped_total", {"kind": "decisions.minute"}) == 1
     assert metrics.registry.get_sample_value("sluice_audit_pending_bytes") == 0
 
 
 async def test_an_entry_that_the_database_refuses_does_not_block_the_others(pending: Pending, engine: FakeEngine, clock: ManualClock):
     """Of three entries the database refuses the second: the others are written, it is dropped and told as lost."""
-    engine.refused_kinds = {"test.bad"}
-    for number, kind in enumerate(["test.kind", "test.bad", "test.kind"], 1):
+    engine.refused_kinds = {"audit.purge"}
+    for number, kind in enumerate(["decisions.minute", "audit.purge", "decisions.minute"], 1):
         pending.add(entry(clock, number, kind))
     await pending.flush()
 

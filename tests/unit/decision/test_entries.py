@@ -64,7 +64,7 @@ def log(tmp_path: Path) -> Log:
         (SENSITIVE, Terms("r1"), ALLOWED, ("sensitive.access", "allowed")),
         (SENSITIVE, Terms("r1"), FULL, ("sensitive.access", "refused")),
         (SENSITIVE, Terms("r1", denies=(DENY,)), REFUSED, ("sensitive.access", "refused")),
-        (PLAIN, Terms("r1", obligations=(Obligation("audit", 30),)), ALLOWED, ("sensitive.access", "allowed")),
+        (PLAIN, Terms("r1", obligations=(Obligation("audit", 184),)), ALLOWED, ("sensitive.access", "allowed")),
         (PLAIN, Terms("r1", obligations=(Obligation("mask"),)), ALLOWED, None),
     ],
 )
