@@ -12,6 +12,7 @@ SM2 has no number of its own in that format, so its key ids are made with type 0
 import base64
 import binascii
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -23,7 +24,9 @@ ALGORITHM = b"\xffsm2-sm3-1234567812345678"
 KEY_ID_BYTES = 4
 MAX_NOTE_BYTES = 16 * 1024
 MAX_SIGNATURES = 16
+MAX_SIZE = 2**63 - 1
 DASH = "\u2014"
+_SIZE = re.compile(r"0|[1-9][0-9]{0,18}")
 
 
 class NoteRefused(SluiceError):
@@ -89,11 +92,11 @@ def parse(note: str) -> tuple[Checkpoint, list[tuple[bytes, bytes]]]:
         raise NoteRefused("the note is larger than any checkpoint")
     text, blank, signatures = note.partition("\n\n")
     lines = text.split("\n")
-    if not blank or len(lines) != 3 or not signatures.endswith("\n"):
+    if not blank or len(lines) != 3 or not lines[0] or not signatures.endswith("\n"):
         raise NoteRefused("not a checkpoint: expected origin, size and root, an empty line, and signatures")
     origin, size, root = lines
-    if not size.isdecimal() or not size.isascii() or str(int(size)) != size:
-        raise NoteRefused(f"the size {size[:20]!r} of a checkpoint is not a plain number")
+    if not _SIZE.fullmatch(size) or int(size) > MAX_SIZE:
+        raise NoteRefused(f"the size {size[:20]!r} of a checkpoint is not a plain number below 2^63")
     checkpoint = Checkpoint(origin, int(size), _decoded(root, "root"))
     if len(checkpoint.root) != HASH_BYTES:
         raise NoteRefused(f"the root has {len(checkpoint.root)} bytes, not {HASH_BYTES}")
@@ -117,20 +120,30 @@ def opened(note: str, origin: str, keys: Mapping[bytes, Verifier]) -> tuple[Chec
     return checkpoint, known[0][0]
 
 
-def _signatures(lines: str, origin: str) -> list[tuple[bytes, bytes]]:
+def _signatures(signatures: str, origin: str) -> list[tuple[bytes, bytes]]:
+    lines = signatures.removesuffix("\n").split("\n")
+    if len(lines) > MAX_SIGNATURES:
+        raise NoteRefused(f"the note has more than {MAX_SIGNATURES} signatures")
     found = []
-    for line in lines.removesuffix("\n").split("\n")[:MAX_SIGNATURES]:
+    for line in lines:
         dash, _, rest = line.partition(" ")
-        name, _, encoded = rest.rpartition(" ")
+        name, _, encoded = rest.partition(" ")
         if dash != DASH or not name:
             raise NoteRefused("a signature line is not '\u2014 name base64'")
-        if name == origin and len(raw := _decoded(encoded, "signature")) > KEY_ID_BYTES:
+        raw = _decoded(encoded, "signature")
+        if len(raw) <= KEY_ID_BYTES:
+            raise NoteRefused("a signature has no more bytes than the id of its key")
+        if name == origin:
             found.append((raw[:KEY_ID_BYTES], raw[KEY_ID_BYTES:]))
     return found
 
 
 def _decoded(text: str, what: str) -> bytes:
     try:
-        return base64.b64decode(text, validate=True)
+        raw = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        raise NoteRefused(f"the {what} of a checkpoint is not base64") from None
+        raw = None
+    # The last character has bits to spare, so that several texts would be one value.
+    if raw is None or base64.b64encode(raw).decode() != text:
+        raise NoteRefused(f"the {what} of a checkpoint is not base64 as it is written")
+    return raw

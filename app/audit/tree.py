@@ -7,9 +7,10 @@ of a tree is a fold of complete ones, so whoever stores complete subtrees can an
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from app.audit.leaf import HASH_BYTES, node_hash, sm3
+from app.audit.leaf import HASH_BYTES, node_hash
 
-EMPTY_ROOT = sm3(b"")
+EMPTY_ROOT = bytes.fromhex("1ab21d8355cfa17f8e61194831e81a8f22bec8c728fefb747ed035eb5082aa2b")
+"""SM3 of nothing, written out: a program whose OpenSSL lacks SM3 must still start, to say so."""
 STORED_LEVELS = 8
 """Subtrees of every eighth level are stored beside the leaves: 0.4 % more hashes, and any hash is at most 255 steps away."""
 
@@ -40,6 +41,8 @@ class Frontier:
         self._stack = list(hashes)
         if len(self._stack) != size.bit_count():
             raise ValueError(f"a frontier of {size} leaves has {size.bit_count()} hashes, not {len(self._stack)}")
+        if any(len(one) != HASH_BYTES for one in self._stack):
+            raise ValueError(f"a frontier's hashes have {HASH_BYTES} bytes each")
 
     @classmethod
     def parse(cls, size: int, frontier: bytes) -> "Frontier":
