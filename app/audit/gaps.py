@@ -12,12 +12,9 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Literal
 
-from app.audit.entry import Entry, rfc3339, seal
+from app.audit.entry import SERVICE, Entry, rfc3339, seal
 from app.clock import Clock
 from app.errors import DependencyDown
-
-OPERATOR = "sluice"
-"""Who speaks in entries that no caller asked for."""
 
 Reason = Literal["database_down", "stopped", "full"]
 
@@ -31,7 +28,7 @@ def gap(
     counts, and other entries that were dropped; None where nobody knows, and then absent from the entry.
     """
     details = {"from": rfc3339(begin), "to": rfc3339(end), "reason": reason, "refused": refused, "lost": lost}
-    return seal("audit.gap", recorded=recorded, operator=OPERATOR, tenant=None, outcome="done", details=details)
+    return seal("audit.gap", recorded=recorded, operator=SERVICE, tenant=None, outcome="done", details=details)
 
 
 class Gaps:

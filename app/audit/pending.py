@@ -66,6 +66,7 @@ class Pending:
         self._max_bytes = max_bytes
         self._sleep = sleep
         self._queue: deque[Waiting] = deque()
+        self._oldest: datetime | None = None
         self._bytes = 0
         self._at_once = AT_ONCE
         self._writing = asyncio.Lock()
@@ -73,9 +74,7 @@ class Pending:
     @property
     def since(self) -> datetime | None:
         """From when on the log lacks something that waits here; None where nothing does."""
-        first = self._queue[0].since if self._queue else None
-        told = self._intake.gaps.since
-        return min(filter(None, (first, told)), default=None)
+        return min(filter(None, (self._oldest, self._intake.gaps.since)), default=None)
 
     def add(self, entry: Entry, *, since: datetime | None = None, events: int = 1) -> None:
         """Have `entry` written soon. `events` is how many it stands for, `since` when the first of them was (else when recorded)."""
@@ -84,6 +83,7 @@ class Pending:
             self._drop(waiting)
             return
         self._queue.append(waiting)
+        self._oldest = min(self._oldest or waiting.since, waiting.since)
         self._count_bytes(waiting.size)
 
     async def run(self) -> None:
@@ -119,6 +119,8 @@ class Pending:
         for waiting in batch:
             self._queue.popleft()
             self._count_bytes(-waiting.size)
+        if not self._queue:
+            self._oldest = None
 
     def _drop(self, waiting: Waiting) -> None:
         self._metrics.audit_dropped.labels(waiting.entry.kind).inc()
