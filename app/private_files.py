@@ -7,6 +7,7 @@ When down: a file that cannot be written or read stops the start with ConfigErro
 import contextlib
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,11 +27,33 @@ def write_once(path: Path, content: bytes) -> bytes:
         return path.read_bytes()
 
 
+def read(path: Path) -> bytes:
+    """What `path` holds. Raises ConfigError where that cannot be read, or where others could read it too."""
+    with _told(path), path.open("rb") as file:
+        _refuse_open(path, os.fstat(file.fileno()))
+        return file.read()
+
+
+def check_folder(path: Path) -> None:
+    """Raise ConfigError where `path` is no folder that this process may use, or where others may enter it."""
+    with _told(path):
+        next(path.iterdir(), None)
+        _refuse_open(path, path.stat())
+
+
 def replace(path: Path, content: bytes) -> None:
     """Let `path` hold `content`, whatever was there. The folder is made (0700) where it is missing. Raises ConfigError."""
     with _told(path), _beside(path, content) as draft:
         draft.replace(path)
         _sync(path.parent)
+
+
+def _refuse_open(path: Path, found: os.stat_result) -> None:
+    """Our own are for us alone. Those that root mounts for us we read as their group, as PostgreSQL has it for its keys."""
+    forbidden = 0o077 if found.st_uid == os.getuid() else 0o027
+    if stat.S_IMODE(found.st_mode) & forbidden:
+        mode = "700" if stat.S_ISDIR(found.st_mode) else "600"
+        raise ConfigError(f"{path}: open to others (mode {stat.S_IMODE(found.st_mode):o})", hint=f"chmod {mode} {path}")
 
 
 @contextlib.contextmanager

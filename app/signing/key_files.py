@@ -1,0 +1,130 @@
+"""Where in the folder of the log's keys what is, and how it is read: certificates without, private keys with the passphrase.
+
+When down: a file that is missing, damaged or open to others is a ConfigError that names it and the remedy.
+"""
+
+import contextlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from asn1crypto import pem
+
+from app import private_files
+from app.errors import ConfigError, SluiceError
+from app.signing.certificates import Certificate, CertificateRefused, verify_issued
+from app.signing.sm2 import KeyRefused, PrivateKey
+
+SIGNER_FILE = re.compile(r"([0-9]{4,})\.pem")
+RESTORE = "Restore it from a copy of this folder."
+_ENCRYPTED = "ENCRYPTED PRIVATE KEY"
+_CLEAR = ("PRIVATE KEY", "EC PRIVATE KEY")
+_PROBE = b"sluice"
+
+
+@dataclass(frozen=True, slots=True)
+class Certificates:
+    """What a folder of keys shows to everybody."""
+
+    root: Certificate
+    signers: tuple[Certificate, ...]
+    """In their order: the last one signs."""
+
+    @property
+    def all(self) -> tuple[Certificate, ...]:
+        """The root, then the signers."""
+        return (self.root, *self.signers)
+
+
+def root_file(folder: Path) -> Path:
+    """The root's certificate; its private key, where it is here, has the suffix .key."""
+    return folder / "root.pem"
+
+
+def signer_file(folder: Path, number: int) -> Path:
+    """The certificate of the signer `number`, counted from 1; its private key has the suffix .key."""
+    return folder / "signers" / f"{number:04}.pem"
+
+
+def newest_signer(folder: Path) -> int:
+    """The number of the newest signer; 0 where there is none, or no folder yet. Raises ConfigError."""
+    signers = folder / "signers"
+    with told(signers, "Let this user read it."):
+        names = [file.name for file in signers.iterdir()] if signers.is_dir() else []
+    return max((int(match[1]) for name in names if (match := SIGNER_FILE.fullmatch(name))), default=0)
+
+
+def read_certificates(folder: Path) -> Certificates:
+    """The certificates in `folder`, each signer's checked against the root; takes no passphrase. Raises ConfigError."""
+    private_files.check_folder(folder)
+    files = [signer_file(folder, number + 1) for number in range(newest_signer(folder))]
+    if not files:
+        hint = "`sluice audit run` makes one at its first start; `sluice audit keys import` takes yours."
+        raise ConfigError(f"{folder}: has no signer yet", hint=hint)
+    root = read_certificate(root_file(folder))
+    signers = tuple(read_certificate(file) for file in files)
+    for file, signer in zip(files, signers, strict=True):
+        with told(file, RESTORE):
+            verify_issued(signer, root)
+    return Certificates(root, signers)
+
+
+def read_certificate(file: Path) -> Certificate:
+    """The certificate in `file`. Raises ConfigError."""
+    text = _read(file)
+    with told(file, RESTORE):
+        return Certificate.load_pem(text)
+
+
+def read_key(file: Path, passphrase: bytes, certificate: Certificate) -> PrivateKey:
+    """The private key in `file`, which must be that of `certificate`. Raises ConfigError."""
+    text = _read(file)
+    with told(file, f"Is audit.passphrase the one that this folder was made with? If so: {RESTORE}"):
+        key = load_key(text, passphrase)
+        check_pair(key, certificate)
+    return key
+
+
+def write_key(file: Path, key: PrivateKey, passphrase: bytes) -> None:
+    """Let `file` hold `key`, encrypted. Raises ConfigError."""
+    private_files.replace(file, pem.armor(_ENCRYPTED, key.encrypt(passphrase)))
+
+
+def load_key(text: bytes, passphrase: bytes | None) -> PrivateKey:
+    """The first private key of a PEM text, encrypted or in clear. Raises KeyRefused."""
+    with contextlib.suppress(ValueError, TypeError):
+        for label, headers, der in pem.unarmor(text, multiple=True):
+            if label == _ENCRYPTED and passphrase is not None:
+                return PrivateKey.decrypt(der, passphrase)
+            if label == _ENCRYPTED:
+                raise KeyRefused("it is encrypted, and no passphrase was given for it")
+            if label in _CLEAR and not headers:
+                return PrivateKey.load(der)
+    raise KeyRefused("no private key in PEM; `openssl pkcs8 -topk8` makes one of other forms")
+
+
+def check_pair(key: PrivateKey, certificate: Certificate) -> None:
+    """Check that `key` is that of `certificate`, and whole. Raises CertificateRefused, SigningFailed."""
+    if key.spki != certificate.spki:
+        raise CertificateRefused(f"this private key is not the one of the certificate {certificate.subject!r}")
+    key.sign(_PROBE)
+
+
+@contextlib.contextmanager
+def told(what: Path | str, hint: str) -> Iterator[None]:
+    """Turn what is refused in the block into a ConfigError that names `what` and the remedy."""
+    try:
+        yield
+    except ConfigError:
+        raise
+    except SluiceError as error:
+        raise ConfigError(f"{what}: {error.message}", hint=hint) from None
+    except OSError as error:
+        raise ConfigError(f"{what}: {error.strerror}", hint=hint) from None
+
+
+def _read(file: Path) -> bytes:
+    if not file.exists():
+        raise ConfigError(f"{file}: missing", hint=RESTORE)
+    return private_files.read(file)

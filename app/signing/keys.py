@@ -1,0 +1,214 @@
+"""The folder of the log's keys: a root that issues signers, and the signers, of which the newest signs.
+
+    root.pem            the root's certificate
+    root.key            its private key; not here where an operator keeps it elsewhere
+    signers/0001.pem    certificates of all signers that ever were, in their order
+    signers/0002.key    the private key of the newest alone
+    lock                held by whoever changes the folder
+
+Private keys are PKCS#8, encrypted with one passphrase; files are 0600 in folders of 0700. The private key of a signer goes when the
+next one comes: nothing may be signed with it any more, and to verify what it signed takes its certificate alone.
+
+When down: a folder that is open to others, or in which a key is missing, damaged, of another passphrase or not of its certificate,
+is a ConfigError that names the file. A process that already signs goes on with the key it has.
+"""
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+from app import private_files
+from app.errors import ConfigError
+from app.settings import Settings
+from app.signing.certificates import Certificate, make_root, make_signer, verify_issued, verify_root
+from app.signing.key_files import (
+    Certificates,
+    check_pair,
+    newest_signer,
+    read_certificate,
+    read_certificates,
+    read_key,
+    root_file,
+    signer_file,
+    told,
+    write_key,
+)
+from app.signing.sm2 import PrivateKey
+
+FOLDER = "audit-keys"
+
+
+def keys_folder(settings: Settings, var: Path) -> Path:
+    """Where the log's keys are, with these settings and `var`."""
+    return Path(settings.audit.keys or var / FOLDER)
+
+
+class KeyFolder:
+    """The keys in the folder `path`, for the one process that signs and for the commands that change them.
+
+    `signer` and the certificates are there once it was opened.
+    """
+
+    signer: PrivateKey
+    """The key that signs now."""
+    _certificates: Certificates
+
+    def __init__(self, path: Path, passphrase: bytes) -> None:
+        self._path = path
+        self._passphrase = passphrase
+
+    def __repr__(self) -> str:
+        return f"KeyFolder({str(self._path)!r})"
+
+    @property
+    def root(self) -> Certificate:
+        """The certificate whose key issues the signers'."""
+        return self._certificates.root
+
+    @property
+    def certificate(self) -> Certificate:
+        """That of the key that signs now."""
+        return self._certificates.signers[-1]
+
+    @property
+    def certificates(self) -> tuple[Certificate, ...]:
+        """The root's, then those of all signers that ever were, in their order."""
+        return self._certificates.all
+
+    def open_or_make(self, now: datetime) -> None:
+        """Open the folder, with new keys where it has none. Of several starts at once one makes them. Raises ConfigError."""
+        if not newest_signer(self._path):
+            with self._locked():
+                if not newest_signer(self._path):
+                    self._make(now)
+        self.open(now)
+
+    def open(self, now: datetime) -> None:
+        """Open the newest signer, which must be valid `now`; again, after a rotation, to follow it. Raises ConfigError."""
+        newest = newest_signer(self._path)
+        try:
+            self._open(now)
+        except ConfigError:
+            if newest_signer(self._path) == newest:
+                raise
+            self._open(now)  # rotated while we read, which took the key away
+
+    def current_changed(self) -> bool:
+        """Whether the folder has a newer signer than the one that was opened; cheap enough for every second."""
+        try:
+            return newest_signer(self._path) > len(self._certificates.signers)
+        except ConfigError:
+            return False
+
+    def rotate(self, now: datetime) -> Certificate:
+        """Issue the next signer, open it, and remove the private key of the last one. Raises ConfigError."""
+        with self._locked():
+            signers = read_certificates(self._path).signers
+            self._issue(len(signers) + 1, now)
+        self.open(now)
+        return self.certificate
+
+    def import_signer(self, key: PrivateKey, certificate: Certificate, root: Certificate | None, now: datetime) -> Certificate:
+        """Take a signer that an operator's own root issued as the next one. Raises ConfigError; nothing changed then.
+
+        `root` may be left out where the folder has one, and must be the same otherwise: a log keeps its root.
+        """
+        with self._locked():
+            newest = newest_signer(self._path)
+            issuer = self._root_for_import(root)
+            with told("--certificate", "Give a certificate that this root issued for signing, valid now, with the key that belongs to it."):
+                verify_issued(certificate, issuer, now)
+                check_pair(key, certificate)
+            if newest:
+                self._refuse_unfit_import(certificate)
+            private_files.write_once(root_file(self._path), issuer.pem.encode())
+            self._install(newest + 1, key, certificate)
+        self.open(now)
+        return self.certificate
+
+    def _open(self, now: datetime) -> None:
+        certificates = read_certificates(self._path)
+        newest, file = certificates.signers[-1], signer_file(self._path, len(certificates.signers))
+        with told(
+            file, "`sluice audit keys rotate` issues the next one, `import` takes one that you issued. Or is this machine's clock wrong?"
+        ):
+            verify_issued(newest, certificates.root, now)
+        self.signer, self._certificates = read_key(file.with_suffix(".key"), self._passphrase, newest), certificates
+        self._remove_keys_before(file)
+
+    def _root_for_import(self, given: Certificate | None) -> Certificate:
+        file = root_file(self._path)
+        here = read_certificate(file) if file.exists() else None
+        if here and given and here.fingerprint != given.fingerprint:
+            raise ConfigError(
+                f"{file}: another root than --root; a log keeps its root",
+                hint="Name an empty folder with audit.keys before the log begins.",
+            )
+        if not (root := given or here):
+            raise ConfigError("--root: this folder has no root yet", hint="Name the certificate of the root that issued the signer.")
+        with told("--root", "Give a self-signed SM2 certificate that may issue others."):
+            verify_root(root)
+        return root
+
+    def _refuse_unfit_import(self, certificate: Certificate) -> None:
+        """The keys of a folder have one passphrase, and nobody signs again who was replaced."""
+        signers = read_certificates(self._path).signers
+        read_key(signer_file(self._path, len(signers)).with_suffix(".key"), self._passphrase, signers[-1])
+        if certificate.spki in {signer.spki for signer in signers}:
+            raise ConfigError(f"--certificate: the key of {certificate.subject!r} is in this folder already", hint="Import a new key.")
+
+    def _make(self, now: datetime) -> None:
+        """A root and a first signer. What a start that was cut short has left is used, or written anew where nothing refers to it."""
+        root = root_file(self._path)
+        if not root.exists():
+            key = PrivateKey.generate()
+            write_key(root.with_suffix(".key"), key, self._passphrase)
+            private_files.replace(root, make_root(key, now).pem.encode())
+        self._issue(1, now)
+
+    def _issue(self, number: int, now: datetime) -> None:
+        file = root_file(self._path)
+        root, key_file = read_certificate(file), file.with_suffix(".key")
+        if not key_file.exists():
+            raise ConfigError(
+                f"{key_file}: not here, so no signer can be issued here",
+                hint="Issue one where the root's key is, and take it in with `sluice audit keys import`.",
+            )
+        root_key = read_key(key_file, self._passphrase, root)
+        key = PrivateKey.generate()
+        certificate = make_signer(key.spki, root_key, root, now)
+        with told(file, "Is this machine's clock right? A root whose time is over takes a new log with keys of its own."):
+            verify_issued(certificate, root, now)
+        self._install(number, key, certificate)
+
+    def _install(self, number: int, key: PrivateKey, certificate: Certificate) -> None:
+        """The certificate comes last: it makes the signer the newest, and by then its key is there."""
+        file = signer_file(self._path, number)
+        write_key(file.with_suffix(".key"), key, self._passphrase)
+        private_files.replace(file, certificate.pem.encode())
+
+    def _remove_keys_before(self, newest: Path) -> None:
+        with told(newest.parent, "Let this user remove files there: private keys of earlier signers must go."):
+            for file in newest.parent.glob("*.key"):
+                if file.stem.isdecimal() and int(file.stem) < int(newest.stem):
+                    file.unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """The folder, made (0700) if need be, for this process alone to change."""
+        with told(self._path, "Let this user write to it, or name another folder with audit.keys."):
+            self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            owner = self._path.stat().st_uid
+        private_files.check_folder(self._path)
+        if owner != os.getuid():
+            raise ConfigError(f"{self._path}: belongs to user {owner}, who could not read what is made now", hint="Run this as that user.")
+        with told(self._path / "lock", "Let this user write to it."):
+            lock = os.open(self._path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(lock)

@@ -1,0 +1,81 @@
+"""The passphrase of the log's keys: from a file outside of what serve keeps, or from a descriptor, never from the settings themselves.
+
+A copy of --var, such as a backup, then holds the encrypted keys without what opens them.
+When down: a passphrase that cannot be read, or that others could read, is a ConfigError; no key is opened or made without it.
+"""
+
+import os
+import secrets
+from pathlib import Path
+
+import structlog
+
+from app import private_files
+from app.errors import ConfigError
+from app.postgres import secrets_folder
+from app.settings import EMBEDDED, Settings
+
+FIELD = "audit.passphrase"
+FILE = "audit-passphrase"
+MIN_BYTES = 12  # each guess costs 600 000 hashes; below this length that is not enough
+MAX_BYTES = 1024  # a wrong file, not a passphrase
+RANDOM_BYTES = 32
+
+log = structlog.get_logger()
+
+
+def passphrase_of(settings: Settings, var: Path) -> bytes:
+    """The passphrase that the settings name; with an embedded database and no setting, one that is made for trying. Raises ConfigError.
+
+    A descriptor is read to its end and closed, so it can be asked once.
+    """
+    kind, _, place = settings.audit.passphrase.partition(":")
+    if kind == "file":
+        return _checked(_from_file(Path(place).absolute(), var, settings))
+    if kind == "fd":
+        return _checked(_from_descriptor(place))
+    if settings.database.url == EMBEDDED:
+        return _for_trying(secrets_folder(settings, var) / FILE)
+    raise ConfigError(
+        f"{FIELD}: not set, and the database is not the embedded one",
+        hint="Write a passphrase to a file outside of --var with mode 0600 (`openssl rand -base64 32` makes one) and set it to file:PATH.",
+        field=FIELD,
+    )
+
+
+def _from_file(path: Path, var: Path, settings: Settings) -> bytes:
+    for folder in (var, Path(settings.audit.keys or var)):
+        if path.resolve().is_relative_to(folder.resolve()):
+            raise ConfigError(
+                f"{FIELD}: {path} lies in {folder}, beside the keys that it opens",
+                hint="Keep it elsewhere, so that no copy of that folder holds both.",
+                field=FIELD,
+            )
+    return private_files.read(path)
+
+
+def _from_descriptor(number: str) -> bytes:
+    try:
+        with os.fdopen(int(number), "rb") as source:
+            return source.read(MAX_BYTES + 1)
+    except (OSError, ValueError):
+        raise ConfigError(
+            f"{FIELD}: {number!r} is no descriptor that is open for reading",
+            hint="Open it for this command, such as `sluice audit run 3< FILE` with fd:3; it is read once.",
+            field=FIELD,
+        ) from None
+
+
+def _for_trying(path: Path) -> bytes:
+    passphrase = private_files.write_once(path, secrets.token_urlsafe(RANDOM_BYTES).encode())
+    log.warning(
+        "audit_keys_for_trying", file=str(path), hint=f"What opens the log's keys lies beside them. For more than trying set {FIELD}."
+    )
+    return _checked(passphrase)
+
+
+def _checked(passphrase: bytes) -> bytes:
+    text = passphrase.rstrip(b"\r\n")
+    if not MIN_BYTES <= len(text) <= MAX_BYTES:
+        raise ConfigError(f"{FIELD}: a passphrase has {MIN_BYTES} to {MAX_BYTES} bytes, not {min(len(text), MAX_BYTES + 1)}", field=FIELD)
+    return text
