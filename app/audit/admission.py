@@ -13,12 +13,10 @@ from uuid import UUID
 
 import orjson
 
-from app.audit.entry import Entry, canonical, rfc3339, seal
+from app.audit.entry import DEFAULT_RETENTION_DAYS, SERVICE, Entry, canonical, rfc3339, seal
 from app.audit.leaf import sm3
 
 MALFORMED = "audit.malformed"
-OPERATOR = "sluice"
-"""Who adds entries that no caller caused."""
 MAX_KEPT_BYTES = 64 * 1024
 """Of bytes that are no entry; the largest of ours is far below, and more would only fill the log."""
 MAX_KIND_CHARS = 64
@@ -83,7 +81,16 @@ def malformed(row: Row, why: str, *, recorded: datetime) -> Admitted:
         "base64": base64.b64encode(row.body[:MAX_KEPT_BYTES]).decode(),
         "sm3": sm3(row.body).hex(),
     }
-    return own(seal(MALFORMED, recorded=recorded, operator=OPERATOR, tenant=None, outcome="malformed", details=details))
+    entry = seal(
+        MALFORMED,
+        recorded=recorded,
+        operator=SERVICE,
+        tenant=None,
+        outcome="malformed",
+        details=details,
+        retention_days=max(DEFAULT_RETENTION_DAYS, int(row.retention.removeprefix("d"))),  # a forged class must not shorten it
+    )
+    return own(entry)
 
 
 def _envelope(body: bytes) -> Mapping[str, Any]:

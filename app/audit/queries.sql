@@ -42,3 +42,35 @@ COPY audit.subtree (level, index, hash) FROM STDIN (FORMAT BINARY)
 -- name: move_head
 -- The new end of the log. A trigger refuses any step back.
 UPDATE audit.head SET size = %(size)s, chain = %(chain)s, frontier = %(frontier)s
+
+-- name: try_lead
+-- Whether this session leads from now on, or another does.
+SELECT pg_try_advisory_lock(%(lock)s)
+
+-- name: head
+-- Where the log ends, and the newest checkpoint of it.
+SELECT log, head.size, frontier, newest.size AS signed, note
+FROM audit.head LEFT JOIN (SELECT size, note FROM audit.checkpoint ORDER BY size DESC LIMIT 1) AS newest ON true
+
+-- name: add_certificate
+-- One certificate, where the log does not have it yet, with the newest of its role that it has.
+WITH before AS (
+  SELECT der FROM audit.certificate WHERE role = %(role)s ORDER BY added DESC LIMIT 1
+), added AS (
+  INSERT INTO audit.certificate (fingerprint, role, der, added) VALUES (%(fingerprint)s, %(role)s, %(der)s, %(added)s)
+  ON CONFLICT DO NOTHING RETURNING fingerprint
+)
+SELECT (SELECT der FROM before) AS before FROM added
+
+-- name: add_checkpoint
+-- One checkpoint; of two for one size the first stays.
+INSERT INTO audit.checkpoint (size, note, signed) VALUES (%(size)s, %(note)s, %(signed)s) ON CONFLICT DO NOTHING
+
+-- name: tell_checkpoint
+-- Who asked for a checkpoint hears of it when it is committed.
+SELECT pg_notify('sluice_checkpointed', %(size)s)
+
+-- name: rights
+-- Who we are, and whether we could undo what the triggers on the log refuse.
+SELECT current_user, rolsuper OR pg_has_role((SELECT nspowner FROM pg_namespace WHERE nspname = 'audit'), 'MEMBER')
+FROM pg_roles WHERE rolname = current_user

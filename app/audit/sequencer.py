@@ -12,6 +12,7 @@ from psycopg import AsyncConnection, AsyncCursor
 
 from app.audit.admission import MALFORMED, Admitted, Malformed, Row, admit, malformed, own
 from app.audit.entry import Entry
+from app.audit.hashes import LogDamaged
 from app.audit.leaf import chain_hash, leaf_bytes, leaf_hash, shelf
 from app.audit.queries import QUERIES
 from app.audit.tree import STORED_LEVELS, Frontier
@@ -71,38 +72,44 @@ class Sequencer:
 
     def __init__(self, clock: Clock, *, most_rows: int = MOST_ROWS) -> None:
         self._clock = clock
-        self._most_rows = most_rows
+        self._most_rows = self._rows = most_rows
         self._shelves: set[Shelf] = set()
         """Known to be there."""
 
     async def sequence(self, connection: AsyncConnection[Any], entries: Sequence[Entry] = ()) -> Batch:
-        """Add `entries` of our own and the oldest rows of the intake to the log, and commit. Raises psycopg.Error with nothing done."""
+        """Add `entries` of our own and the oldest rows of the intake to the log, and commit.
+
+        Raises psycopg.Error and LogDamaged with nothing done. After a failure batches are smaller for a while: where it was their
+        size, in time or in what the server holds for one transaction, that ends it.
+        """
         try:
             async with connection.transaction(), connection.cursor(binary=True) as cursor:
                 batch, shelves = await self._sequence(cursor, entries)
         except BaseException:
             self._shelves.clear()  # some were taken back with the transaction, or one that we knew is gone
+            self._rows = max(1, self._rows // 2)
             raise
         self._shelves |= shelves
+        self._rows = min(self._most_rows, self._rows * 2)
         return batch
 
     async def _sequence(self, cursor: Cursor, entries: Sequence[Entry]) -> tuple[Batch, set[Shelf]]:
         await cursor.execute(QUERIES["lock_head"])
         _, size, chain, frontier = (await cursor.fetchall())[0]
-        await cursor.execute(QUERIES["take"], {"most": self._most_rows})
+        await cursor.execute(QUERIES["take"], {"most": self._rows})
         rows = [Row(*row) for row in await cursor.fetchall()]
         fresh, clashing, repeated = await _known_apart(cursor, rows)
         admitted = [own(entry) for entry in entries]
         admitted += [self._admitted(row) for row in fresh]
         admitted += [malformed(row, "its id is that of another entry", recorded=self._clock.utcnow()) for row in clashing]
-        growth = _Growth(size, chain, Frontier.parse(size, frontier))
+        growth = _Growth(size, chain, frontier_of(size, frontier))
         for one in admitted:
             growth.add(one)
         shelves = {_shelf_of(one.entry) for one in admitted}
         if admitted:
             await self._store(cursor, growth, shelves)
         bad = sum(one.entry.kind == MALFORMED for one in admitted)
-        return Batch(growth.size, len(admitted), repeated, bad, full=len(rows) == self._most_rows), shelves
+        return Batch(growth.size, len(admitted), repeated, bad, full=len(rows) == self._rows), shelves
 
     def _admitted(self, row: Row) -> Admitted:
         try:
@@ -118,6 +125,14 @@ class Sequencer:
         if growth.subtrees:
             await _copy(cursor, "copy_subtrees", ("int2", "int8", "bytea"), growth.subtrees)
         await cursor.execute(QUERIES["move_head"], {"size": growth.size, "chain": growth.chain, "frontier": growth.frontier.packed})
+
+
+def frontier_of(size: int, packed: bytes) -> Frontier:
+    """The tree that the head names. Raises LogDamaged where it is none."""
+    try:
+        return Frontier.parse(size, packed)
+    except ValueError as error:
+        raise LogDamaged(f"the head of the log is damaged: {error}") from None
 
 
 async def _known_apart(cursor: Cursor, rows: Sequence[Row]) -> tuple[list[Row], list[Row], int]:

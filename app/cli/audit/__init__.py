@@ -2,4 +2,10 @@
 
 import typer
 
+from app.cli.audit.run import run
+from app.cli.audit.verify import verify
+
 app = typer.Typer(help="The log: run it, export it, verify it, keep its keys.", no_args_is_help=True)
+
+app.command()(run)
+app.command()(verify)

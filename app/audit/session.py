@@ -1,0 +1,65 @@
+"""Connections of the log's own process to PostgreSQL, on which every wait ends.
+
+When down: DatabaseDown once the time for an answer is over; the connection is closed by then, and what it was in the middle of
+is rolled back or, where the server was committing, done.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg.conninfo import make_conninfo
+
+from app.database import DatabaseDown, conninfo
+
+T = TypeVar("T")
+Connection = psycopg.AsyncConnection[Any]
+
+KEEPALIVE = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3}
+"""Seconds and tries: a machine that vanished is noticed by either side within 11 s, so that another may lead."""
+
+
+@contextlib.asynccontextmanager
+async def connected(url: str, *, timeout_ms: int) -> AsyncIterator[Connection]:
+    """A connection in autocommit mode whose statements end after `timeout_ms`. Raises DatabaseDown."""
+    options = {
+        "synchronous_commit": "on",
+        "statement_timeout": timeout_ms,
+        "idle_in_transaction_session_timeout": timeout_ms,
+        **{f"tcp_{name}": value for name, value in KEEPALIVE.items()},
+    }
+    parameters: dict[str, str | int] = {
+        **KEEPALIVE,
+        "connect_timeout": max(2, -(-timeout_ms // 1000)),  # whole seconds, and libpq knows none below 2
+        "tcp_user_timeout": timeout_ms,
+        "options": " ".join(f"-c {name}={value}" for name, value in options.items()),
+        "application_name": "sluice-audit",
+    }
+    try:
+        connection = await psycopg.AsyncConnection.connect(make_conninfo(conninfo(url), **parameters), autocommit=True)
+    except psycopg.OperationalError as error:
+        raise DatabaseDown(f"PostgreSQL: {str(error).strip() or type(error).__name__}") from None
+    try:
+        yield connection
+    finally:
+        await connection.close()  # at once; what it was in the middle of is rolled back
+
+
+async def within(timeout_s: float, connection: Connection, work: Coroutine[Any, Any, T]) -> T:
+    """The result of `work`, all of whose statements go to `connection`. Raises DatabaseDown, what `work` raises but for an outage.
+
+    A server that hangs would hold whoever cancels a statement, since that asks the server, too: so the connection goes first.
+    """
+    task = asyncio.create_task(work)
+    try:
+        await asyncio.wait({task}, timeout=timeout_s)
+    finally:
+        if not task.done():
+            await connection.close()
+            task.cancel()
+            await asyncio.wait({task})
+    if task.cancelled():
+        raise DatabaseDown(f"PostgreSQL: no answer within {timeout_s:g} s")
+    return task.result()
