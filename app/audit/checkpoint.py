@@ -26,6 +26,8 @@ MAX_NOTE_BYTES = 16 * 1024
 MAX_SIGNATURES = 16
 MAX_SIZE = 2**63 - 1
 DASH = "\u2014"
+_NOTE = re.compile(r"\n*((?:[^\n]+\n){3}\n(?:\u2014 [^\n]*\n)+)")
+_SHOWN = 60
 _SIZE = re.compile(r"0|[1-9][0-9]{0,18}")
 
 
@@ -147,3 +149,18 @@ def _decoded(text: str, what: str) -> bytes:
     if raw is None or base64.b64encode(raw).decode() != text:
         raise NoteRefused(f"the {what} of a checkpoint is not base64 as it is written")
     return raw
+
+
+def notes_in(text: str) -> list[str]:
+    """The notes that stand one after the other in `text`, with or without empty lines between, as mails and files keep them.
+
+    Raises NoteRefused where there is anything else, or no note at all.
+    """
+    # Mails change the ends of lines, and editors the last one; neither is signed.
+    plain, at, notes = text.replace("\r\n", "\n").strip("\n") + "\n", 0, []
+    while match := _NOTE.match(plain, at):
+        notes.append(match[1])
+        at = match.end()
+    if at < len(plain) or not notes:
+        raise NoteRefused(f"no checkpoint, but {plain[at : at + _SHOWN]!r} after {len(notes)} of them")
+    return notes

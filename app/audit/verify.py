@@ -31,6 +31,7 @@ from app.audit.leaf import GENESIS, chain_hash, leaf_hash
 from app.audit.purged import Purged
 from app.audit.signers import Signer, signers_of
 from app.audit.tree import EMPTY_ROOT, Frontier, covering, is_consistent
+from app.errors import SluiceError
 from app.signing.certificates import Certificate, CertificateRefused, verify_root
 
 Verdict = Literal["whole", "tampered", "unchecked", "gap"]
@@ -40,6 +41,15 @@ WORST_FIRST: tuple[Verdict, ...] = ("tampered", "unchecked", "gap")
 THREADS = 2  # a signature takes 0.7 ms outside of the interpreter's lock, as long as a hundred entries take inside
 WAITING = 256
 """Checkpoints whose signatures are being checked while reading goes on."""
+
+
+class NotChecked(SluiceError):
+    """What is needed to check an export is missing or cannot be read: the file, the root certificate, anchors, or SM2 on this machine."""
+
+    code = "not_checked"
+    status = 422
+    exit_code = 6
+    hint = "Name the export, the root certificate that you were given, and checkpoints as GET /audit/checkpoint answers them."
 
 
 @dataclass(frozen=True, slots=True)
