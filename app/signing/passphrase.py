@@ -14,6 +14,8 @@ from app import private_files
 from app.errors import ConfigError
 from app.postgres import secrets_folder
 from app.settings import EMBEDDED, Settings
+from app.signing.key_files import newest_signer
+from app.signing.keys import keys_folder
 
 FIELD = "audit.passphrase"
 FILE = "audit-passphrase"
@@ -29,18 +31,36 @@ def passphrase_of(settings: Settings, var: Path) -> bytes:
 
     A descriptor is read to its end and closed, so it can be asked once.
     """
+    kind, _, number = settings.audit.passphrase.partition(":")
+    if kind == "fd":
+        return _checked(_from_descriptor(number))
+    return known_passphrase(settings, var) or _for_trying(settings, var)
+
+
+def known_passphrase(settings: Settings, var: Path) -> bytes | None:
+    """The same without side effects: None where a descriptor would be used up, or where none was made yet. Raises ConfigError."""
     kind, _, place = settings.audit.passphrase.partition(":")
+    if kind == "fd":
+        return None
     if kind == "file":
         return _checked(_from_file(Path(place).absolute(), var, settings))
-    if kind == "fd":
-        return _checked(_from_descriptor(place))
     if settings.database.url == EMBEDDED:
-        return _for_trying(secrets_folder(settings, var) / FILE)
+        file = secrets_folder(settings, var) / FILE
+        return _checked(private_files.read(file)) if file.exists() else None
     raise ConfigError(
         f"{FIELD}: not set, and the database is not the embedded one",
         hint="Write a passphrase to a file outside of --var with mode 0600 (`openssl rand -base64 32` makes one) and set it to file:PATH.",
         field=FIELD,
     )
+
+
+def known_passphrase(settings: Settings, var: Path) -> bytes | None:
+    """The same for a command that looks and changes nothing: makes none, and leaves a descriptor unread (None). Raises ConfigError."""
+    if settings.audit.passphrase.startswith("fd:"):
+        return None
+    if not settings.audit.passphrase and settings.database.url == EMBEDDED:
+        return _checked(private_files.read(secrets_folder(settings, var) / FILE))
+    return passphrase_of(settings, var)
 
 
 def _from_file(path: Path, var: Path, settings: Settings) -> bytes:
@@ -66,12 +86,14 @@ def _from_descriptor(number: str) -> bytes:
         ) from None
 
 
-def _for_trying(path: Path) -> bytes:
-    passphrase = private_files.write_once(path, secrets.token_urlsafe(RANDOM_BYTES).encode())
+def _for_trying(settings: Settings, var: Path) -> bytes:
+    file, keys = secrets_folder(settings, var) / FILE, keys_folder(settings, var)
+    if newest_signer(keys):
+        raise ConfigError(f"{file}: missing, so nobody can open the keys in {keys}", hint="Put the file back.")
     log.warning(
-        "audit_keys_for_trying", file=str(path), hint=f"What opens the log's keys lies beside them. For more than trying set {FIELD}."
+        "audit_keys_for_trying", file=str(file), hint=f"what opens the log's keys lies beside them; for more than trying set {FIELD}"
     )
-    return _checked(passphrase)
+    return _checked(private_files.write_once(file, secrets.token_urlsafe(RANDOM_BYTES).encode()))
 
 
 def _checked(passphrase: bytes) -> bytes:
