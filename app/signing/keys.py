@@ -87,19 +87,28 @@ class KeyFolder:
         self.open(now)
 
     def open(self, now: datetime) -> None:
-        """Open the newest signer, which must be valid `now`, and remove private keys of earlier ones. Raises ConfigError."""
-        self.check(now)
-        self._remove_old_keys(len(self._opened.signers))
+        """Open the newest signer, which must be valid `now`, and remove private keys of earlier ones. Raises ConfigError.
+
+        Again, after a rotation, it follows that.
+        """
+        newest = newest_signer(self._path)
+        try:
+            self.check(now)
+        except ConfigError:
+            if newest_signer(self._path) == newest:
+                raise
+            self.check(now)  # rotated while we read, which took the key away
+        self._remove_keys_before(signer_file(self._path, len(self._certificates.signers)))
 
     def check(self, now: datetime) -> None:
         """Open it as `open` does, and change nothing in the folder. Raises ConfigError."""
         certificates = read_certificates(self._path)
-        file = _signer_file(self._path, len(certificates.signers))
-        with _named(
-            file, "`sluice audit keys rotate` issues the next one; `import` takes one that you issued. Is this machine's clock right?"
+        newest, file = certificates.signers[-1], signer_file(self._path, len(certificates.signers))
+        with told(
+            file, "`sluice audit keys rotate` issues the next one, `import` takes one that you issued. Or is this machine's clock wrong?"
         ):
-            verify_issued(certificates.signers[-1], certificates.root, now)
-        self._signer, self._certificates = self._private_key(file.with_suffix(".key"), certificates.signers[-1]), certificates
+            verify_issued(newest, certificates.root, now)
+        self.signer, self._certificates = read_key(file.with_suffix(".key"), self._passphrase, newest), certificates
 
     def current_changed(self) -> bool:
         """Whether the folder has a newer signer than the one that was opened; cheap enough for every second."""

@@ -34,7 +34,7 @@ def passphrase_of(settings: Settings, var: Path) -> bytes:
     kind, _, number = settings.audit.passphrase.partition(":")
     if kind == "fd":
         return _checked(_from_descriptor(number))
-    return known_passphrase(settings, var) or _for_trying(settings, var)
+    return known_passphrase(settings, var) or _for_trying(secrets_folder(settings, var) / FILE)
 
 
 def known_passphrase(settings: Settings, var: Path) -> bytes | None:
@@ -45,22 +45,12 @@ def known_passphrase(settings: Settings, var: Path) -> bytes | None:
     if kind == "file":
         return _checked(_from_file(Path(place).absolute(), var, settings))
     if settings.database.url == EMBEDDED:
-        file = secrets_folder(settings, var) / FILE
-        return _checked(private_files.read(file)) if file.exists() else None
+        return _made_for_trying(secrets_folder(settings, var) / FILE, keys_folder(settings, var))
     raise ConfigError(
         f"{FIELD}: not set, and the database is not the embedded one",
         hint="Write a passphrase to a file outside of --var with mode 0600 (`openssl rand -base64 32` makes one) and set it to file:PATH.",
         field=FIELD,
     )
-
-
-def known_passphrase(settings: Settings, var: Path) -> bytes | None:
-    """The same for a command that looks and changes nothing: makes none, and leaves a descriptor unread (None). Raises ConfigError."""
-    if settings.audit.passphrase.startswith("fd:"):
-        return None
-    if not settings.audit.passphrase and settings.database.url == EMBEDDED:
-        return _checked(private_files.read(secrets_folder(settings, var) / FILE))
-    return passphrase_of(settings, var)
 
 
 def _from_file(path: Path, var: Path, settings: Settings) -> bytes:
@@ -86,10 +76,15 @@ def _from_descriptor(number: str) -> bytes:
         ) from None
 
 
-def _for_trying(settings: Settings, var: Path) -> bytes:
-    file, keys = secrets_folder(settings, var) / FILE, keys_folder(settings, var)
+def _made_for_trying(file: Path, keys: Path) -> bytes | None:
+    if file.exists():
+        return _checked(private_files.read(file))
     if newest_signer(keys):
         raise ConfigError(f"{file}: missing, so nobody can open the keys in {keys}", hint="Put the file back.")
+    return None
+
+
+def _for_trying(file: Path) -> bytes:
     log.warning(
         "audit_keys_for_trying", file=str(file), hint=f"what opens the log's keys lies beside them; for more than trying set {FIELD}"
     )
