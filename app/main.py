@@ -21,10 +21,8 @@ from app.api.openapi import install_openapi
 from app.api.quotas import quota_router
 from app.api.readiness import LOOK_MS, Parts
 from app.api.status import Health, status_router
-from app.audit.gaps import Gaps
-from app.audit.intake import Intake
-from app.audit.pending import Pending
 from app.audit.pseudonym import Pseudonyms
+from app.audit.writers import Writers
 from app.auth.keys import Keys, Principal
 from app.background import Background
 from app.catalog.catalog import Catalog
@@ -69,6 +67,8 @@ class Surroundings:
     secrets: Path
     last_good: Path
     """Where the last policy that ran is kept."""
+    waiting: Path
+    """Where it is kept since when something waits in memory for the log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +97,8 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
     """All rooms, wired. Raises ConfigError for a bad models.yaml or secrets folder; nothing is connected yet."""
     engines = {role: create_engine(getattr(around.urls, role), settings.database) for role in ("registry", "intake")}
     timeout_ms = settings.database.timeout_ms
-    gaps = Gaps(clock)
-    registry = Registry(engines["registry"], clock, metrics, timeout_ms=timeout_ms, gaps=gaps)
+    writers = Writers.of(engines["intake"], clock, metrics, marker=around.waiting, timeout_ms=timeout_ms)
+    registry = Registry(engines["registry"], clock, metrics, timeout_ms=timeout_ms, gaps=writers.gaps)
     keys = Keys(engines["registry"], clock, metrics, timeout_ms=timeout_ms)
     catalog = Catalog(Path(settings.models), metrics)
     opa = OpaClient(around.opa_url, connections=4 * around.opa_cores, metrics=metrics)
@@ -117,10 +117,9 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
     stale_ms = settings.telemetry.stale_ms
     nodes = Nodes(NodePolicy(policy, batcher, clock, metrics), limiter, clock, metrics, catalog.all, stale_ms=stale_ms)
     follower = Follower([readings.see, nodes.see], clock, metrics, catalog.all, stale_ms=stale_ms, judge=nodes.watch)
-    intake = Intake(engines["intake"], metrics, gaps, timeout_ms=timeout_ms)
-    pending = Pending(intake, clock, metrics)
-    records = Records(intake, Pseudonyms(around.secrets), clock)
-    rooms = Rooms(clock, catalog, registry, policy, readings, limiter, records, Tally(metrics), settings.lease.ttl_ms, probes=nodes.watch)
+    records = Records(writers.intake, Pseudonyms(around.secrets), clock)
+    tally = Tally(metrics, writers.summaries)
+    rooms = Rooms(clock, catalog, registry, policy, readings, limiter, records, tally, settings.lease.ttl_ms, probes=nodes.watch)
     once = Once(Decider(rooms), limiter, metrics)
     background = Background(clock, metrics)
     looks = Transactions(engines["registry"], metrics, call="readyz", timeout_ms=LOOK_MS)
@@ -138,13 +137,13 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
             background.start("policy", loader.watch)
             background.start("readings", readings.publish)
             background.start("telemetry", follow_telemetry)
-            for name, work in nodes.work().items():
+            for name, work in {**nodes.work(), **writers.work()}.items():
                 background.start(name, work)
-            background.start("pending", pending.run)
             background.start("leases", lambda: _expire_leases(limiter))
             background.start("garbage", garbage.collect)
             yield
             await background.stop()
+            await writers.summaries.stop()
             await nodes.close()
             await _close(policy, batcher, list(engines.values()))
 

@@ -97,6 +97,7 @@ async def _surroundings(settings: Settings, var: Path, launcher: Launcher) -> Su
         telemetry_token=token_of(settings),
         secrets=secrets_dir,
         last_good=var / "policy" / "last-good",
+        waiting=var / "audit" / "waiting.json",
     )
 
 

@@ -83,7 +83,7 @@ class Decider:
             failed = failure
             stages.end("terms_ms")
             decision = conclude.unanswered(self._facts(request, tenant), failure.code, failure.rule, rooms.draw())
-        rooms.tally.count(tenant, spec, decision, stages.total_ms())
+        await rooms.tally.count(tenant, spec, decision, stages.total_ms())
         if explain:
             shadows = await rooms.policy.shadows(question, terms) if terms else []
             told = explanation(terms, failed, shadows, stages.took_ms, probe=decision.probe)

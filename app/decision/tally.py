@@ -1,7 +1,8 @@
-"""Decisions counted by outcome, first reason, tenant, model, region and service class, with bounded label values."""
+"""Decisions counted: for metrics with bounded label values, for the log by minute, tenant, model and outcome."""
 
 from typing import Any
 
+from app.audit.summaries import Summaries
 from app.catalog.models import ModelSpec
 from app.decision.decision import Decision
 from app.observability.metrics import Metrics
@@ -14,11 +15,12 @@ UNKNOWN = "unknown"
 class Tally:
     """Counts decisions. Children of the counters are kept, because finding one costs more than counting."""
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: Metrics, summaries: Summaries) -> None:
         self._metrics = metrics
+        self._summaries = summaries
         self._children: dict[tuple[str, ...], Any] = {}
 
-    def count(self, tenant: Tenant | None, spec: ModelSpec | None, decision: Decision, took_ms: float) -> None:
+    async def count(self, tenant: Tenant | None, spec: ModelSpec | None, decision: Decision, took_ms: float) -> None:
         """Count one decision of a tenant and a model, where they are known, and the time it took inside Sluice."""
         reason = decision.reasons[0].code if decision.reasons else ""
         key = (
@@ -34,3 +36,4 @@ class Tally:
             child = self._children[key] = self._metrics.decisions.labels(*key)
         child.inc()
         self._metrics.decision_seconds.observe(took_ms / 1000)
+        await self._summaries.count(tenant.id if tenant else None, spec.id if spec else None, decision.outcome)

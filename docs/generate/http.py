@@ -65,6 +65,7 @@ async def _answer(folder: Path) -> dict[str, Any]:
         telemetry="http://localhost:1",
         telemetry_token=None,
         last_good=folder / "last-good",
+        waiting=folder / "waiting.json",
         secrets=folder,
     )
     service = build(load_settings(EXAMPLES / "sluice.yaml"), around, SystemClock(), Metrics())

@@ -60,7 +60,7 @@ class Bench:
         clock, metrics = ManualClock(datetime(2026, 1, 1, tzinfo=UTC)), Metrics()
         self.limiter = MemoryLimiter(clock, keep_ms=1000, records_bytes=1_000_000, metrics=metrics)
         self.metrics = metrics
-        self.terms, self.log_error, self.asked, self.watched = terms, log_error, [], []
+        self.terms, self.log_error, self.asked, self.watched, self.summed = terms, log_error, [], [], []
         self.tickets = Tickets(due or {})
         known = Tenant.of("a", Quota(qps=Decimal(50), tpm=1000), 3) if tenant else None
         self.decider = Decider(
@@ -72,7 +72,7 @@ class Bench:
                 readings=SimpleNamespace(view=view or View()),
                 limiter=self.limiter,
                 records=SimpleNamespace(write=self._write),
-                tally=Tally(metrics),
+                tally=Tally(metrics, SimpleNamespace(count=self._summarise)),
                 ttl_ms=30_000.0,
                 draw=lambda: draw,
                 probes=self.tickets,
@@ -87,6 +87,9 @@ class Bench:
 
     def _watch(self, question, terms, decision_id):
         self.watched.append(decision_id)
+
+    async def _summarise(self, *counted):
+        self.summed.append(counted)
 
     async def _shadows(self, question, terms):
         part = Part("doubt", outputs=b'{"shed":[0.5]}')
@@ -369,3 +372,15 @@ async def test_who_finds_no_room_comes_back_and_who_fits_no_cache_does_not():
     never = (await bench.decide(max_tokens=2000)).document()
     assert never["reasons"][0]["code"] == "request_tokens_exceeded"
     assert (never["status"], never["retry_after_ms"], never["headers"]) == (429, None, {"x-should-retry": "false"})
+
+
+async def test_every_decision_is_counted_for_the_log():
+    """Admitted, refused by a limit and unanswered: each counts once, and who is unknown counts without a name."""
+    bench = Bench(Terms("r1", limits=(Limit("quota", "tenant", "concurrency", 1.0),)))
+    await bench.decide()
+    await bench.decide()
+    await bench.decide(tenant="b", model="x")
+    bench.terms = PolicyTimeout("no answer within 50 ms", "slow")
+    await bench.decide()
+
+    assert bench.summed == [("a", "m", "allow"), ("a", "m", "quota"), (None, None, "deny"), ("a", "m", "error")]
