@@ -1,0 +1,68 @@
+package main
+
+// An anchor is a checkpoint that was kept elsewhere, and what the file said to it so far.
+type anchor struct {
+	*note
+	compared bool
+	right    bool
+}
+
+// openAnchors takes the notes that are checkpoints of this log, well signed, and reports the others.
+func (c *checker) openAnchors(notes []string) {
+	for _, raw := range notes {
+		kept, err := parseNote(raw)
+		if err == nil {
+			_, err = kept.open(c.Log, c.keys)
+		}
+		if err != nil {
+			c.found(tampered, "anchor", "an anchor is not of this log: %v", err)
+			continue
+		}
+		c.anchors = append(c.anchors, &anchor{note: kept})
+	}
+}
+
+// compareAnchors compares the anchors of the size that the tree has just now.
+func (c *checker) compareAnchors() {
+	for _, kept := range c.anchors {
+		if kept.size == c.tree.size {
+			kept.compared, kept.right = true, kept.root == c.tree.root()
+		}
+	}
+}
+
+// proveAnchors judges each anchor, those that no tree of this file could be compared with by the proofs that the file has.
+func (c *checker) proveAnchors(closing *note) {
+	for _, kept := range c.anchors {
+		word, why := c.judge(kept, closing)
+		switch {
+		case why != "":
+			c.found(word, "anchor", "the anchor of size %d: %s", kept.size, why)
+		case word == whole:
+			c.report.Anchors++
+		}
+	}
+}
+
+func (c *checker) judge(kept *anchor, closing *note) (verdict, string) {
+	switch {
+	case kept.size > c.Size:
+		return tampered, "the file closes before it: entries were taken off the end of the log, or an old state of it is shown"
+	case kept.compared && !kept.right:
+		return tampered, "the file has another root there: entries before it were rewritten since"
+	case kept.compared:
+		return whole, ""
+	case closing == nil:
+		return unchecked, "" // what closes the file is not signed, and that was reported
+	}
+	for _, proof := range c.Consistency {
+		if proof.Size != kept.size {
+			continue
+		}
+		if !isConsistent(kept.size, closing.size, kept.root, closing.root, proof.Path) {
+			return tampered, "the log does not go on from it: the file's proof of that is wrong"
+		}
+		return whole, ""
+	}
+	return unchecked, "the file has no proof for it; export it again with this anchor"
+}

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+)
+
+const exportVersion = "1"
+
+// maxLineBytes is far above an entry (at most 1 MiB); a first line may hold thousands of certificates or proofs.
+const maxLineBytes = 4 << 20
+
+// What each kind of line begins with. An entry ends with its leaf hash, so that its bytes are never parsed before they are hashed.
+var (
+	headerMark     = []byte(`{"sluice_audit_export":`)
+	entryMark      = []byte(`{"entry":`)
+	purgedMark     = []byte(`{"leaf":`)
+	checkpointMark = []byte(`{"checkpoint":`)
+	endMark        = []byte(`{"end":`)
+	leafMark       = []byte(`,"leaf":"`)
+	entryEnd       = []byte(`"}`)
+)
+
+// A header is the first line: which entries of which log, and what links them to the tree that its note signs.
+// Fields stand in the order of the file.
+type header struct {
+	Version      int               `json:"sluice_audit_export"`
+	Certificates list[string]      `json:"certificates"` // DER in base64
+	Chain        Hash              `json:"chain"`
+	Consistency  list[consistency] `json:"consistency"`
+	End          uint64            `json:"end"`
+	First        uint64            `json:"first"`
+	Left         list[Hash]        `json:"left"`
+	Log          string            `json:"log"`
+	Note         string            `json:"note"`
+	Right        list[Hash]        `json:"right"`
+	Size         uint64            `json:"size"`
+
+	ders [][]byte
+}
+
+// A list is one that JSON's null is not.
+type list[T any] []T
+
+// UnmarshalJSON reads a list.
+func (l *list[T]) UnmarshalJSON(raw []byte) error {
+	if raw[0] != '[' {
+		return errors.New("not a list")
+	}
+	return json.Unmarshal(raw, (*[]T)(l))
+}
+
+// consistency is a proof that the tree of Size begins the tree that closes the file.
+type consistency struct {
+	Path list[Hash] `json:"path"`
+	Size uint64     `json:"size"`
+}
+
+// An entryLine holds one entry as it was hashed, or where retention took its body, only its number and shelf.
+type entryLine struct {
+	bytes  []byte
+	leaf   Hash
+	purged *purged
+}
+
+type purged struct {
+	Seq   uint64 `json:"seq"`
+	Shelf string `json:"shelf"`
+}
+
+type purgedLine struct {
+	Leaf   Hash   `json:"leaf"`
+	Purged purged `json:"purged"`
+}
+
+type checkpointLine struct {
+	Checkpoint string `json:"checkpoint"`
+}
+
+type endLine struct {
+	End struct {
+		Chain   Hash   `json:"chain"`
+		Entries uint64 `json:"entries"`
+	} `json:"end"`
+}
+
+// MarshalText writes a hash as the export does, in lower-case hexadecimal.
+func (h Hash) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
+
+// UnmarshalText reads it.
+func (h *Hash) UnmarshalText(text []byte) (err error) {
+	*h, err = parseHash(string(text))
+	return err
+}
+
+// lineReader hands out the lines of a file one by one, without their ends, in memory that does not grow with the file.
+type lineReader struct {
+	*bufio.Reader
+	number int
+}
+
+func newLineReader(file io.Reader) *lineReader {
+	return &lineReader{Reader: bufio.NewReaderSize(file, maxLineBytes)}
+}
+
+// A damaged line was read but is not one; anything else that a read returns is the machine's fault.
+type damagedLine string
+
+func (d damagedLine) Error() string { return string(d) }
+
+// next is the next line, valid until the one after it; io.EOF at the end. What there is of a damaged line comes with its error.
+func (r *lineReader) next() ([]byte, error) {
+	r.number++
+	line, err := r.ReadSlice('\n')
+	switch {
+	case err == nil:
+		return line[:len(line)-1], nil
+	case errors.Is(err, bufio.ErrBufferFull):
+		return line, damagedLine("it is longer than any line of an export")
+	case errors.Is(err, io.EOF) && len(line) > 0:
+		return line, damagedLine("it is cut off in its middle")
+	}
+	return nil, err
+}
+
+// errFormat says that a file is not an export that this program reads: nothing can be said of it.
+var errFormat = errors.New("not an export of the log that this program reads")
+
+// parseHeader reads the first line. errFormat where it is of something else, another error where it is a damaged header.
+func parseHeader(line []byte) (*header, error) {
+	rest, found := bytes.CutPrefix(line, headerMark)
+	if !found {
+		return nil, errFormat
+	}
+	if version, _, _ := bytes.Cut(rest, []byte(",")); string(version) != exportVersion {
+		return nil, fmt.Errorf("%w: its format is %.20q, this program reads %s", errFormat, version, exportVersion)
+	}
+	parsed := new(header)
+	if err := decodeExact(line, parsed); err != nil {
+		return nil, err
+	}
+	for _, text := range parsed.Certificates {
+		der, err := decodeBase64(text)
+		if err != nil {
+			return nil, fmt.Errorf("a certificate: %w", err)
+		}
+		parsed.ders = append(parsed.ders, der)
+	}
+	return parsed, nil
+}
+
+// decodeExact reads JSON that must be spelled exactly as this program would write it: no other order of keys, no second key of
+// a name, no unknown one, no other spelling of a number, so that a file cannot change without changing what it says.
+func decodeExact(line []byte, into any) error {
+	if err := json.Unmarshal(line, into); err != nil {
+		return errors.New("it is not what an export has there")
+	}
+	var again bytes.Buffer
+	encoder := json.NewEncoder(&again)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(into); err != nil {
+		return err
+	}
+	if !bytes.Equal(bytes.TrimSuffix(again.Bytes(), []byte("\n")), line) {
+		return errors.New("it is spelled in another way than an export spells it")
+	}
+	return nil
+}
+
+// parseEntryLine reads the line of an entry; its bytes are a part of the line.
+func parseEntryLine(line []byte) (entryLine, error) {
+	at := len(line) - len(entryEnd) - 2*len(Hash{})
+	if at < len(entryMark)+len(leafMark) || !bytes.HasSuffix(line, entryEnd) || !bytes.HasSuffix(line[:at], leafMark) {
+		return entryLine{}, errors.New("an entry without its leaf hash, or cut off")
+	}
+	leaf, err := parseHash(string(line[at : len(line)-len(entryEnd)]))
+	return entryLine{bytes: line[len(entryMark) : at-len(leafMark)], leaf: leaf}, err
+}
+
+// An envelope is what this program must know of an entry; everything else in it is hashed and not looked at.
+type envelope struct {
+	seq      uint64
+	id       string
+	kind     string
+	recorded string
+	body     map[string]json.RawMessage // a map, because struct fields would also match keys in other case
+}
+
+var leafForm = regexp.MustCompile(`^,"retention":"(d[0-9]+)","seq":(0|[1-9][0-9]*)\}$`)
+
+// parseEntry reads the bytes of a leaf: {"body":{…},"retention":"d365","seq":5}.
+func parseEntry(leaf []byte) (e envelope, err error) {
+	const begin = `{"body":`
+	at := bytes.LastIndex(leaf, []byte(`,"retention":"`))
+	if at < len(begin) || !bytes.HasPrefix(leaf, []byte(begin)) {
+		return e, errors.New("it is not made of body, retention and seq")
+	}
+	form := leafForm.FindSubmatch(leaf[at:])
+	if form == nil {
+		return e, errors.New("its retention or its number is malformed")
+	}
+	if e.seq, err = parseNumber(string(form[2])); err != nil {
+		return e, err
+	}
+	if err := json.Unmarshal(leaf[len(begin):at], &e.body); err != nil {
+		return e, errors.New("its body is not a JSON object")
+	}
+	for name, field := range map[string]*string{"id": &e.id, "kind": &e.kind, "recorded": &e.recorded} {
+		if err := json.Unmarshal(e.body[name], field); err != nil {
+			return e, fmt.Errorf("its body has no text %q", name)
+		}
+	}
+	return e, nil
+}
+
+// parseNumber reads a count in its one spelling, up to 2^63-1.
+func parseNumber(text string) (uint64, error) {
+	number, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || number < 0 || strconv.FormatInt(number, 10) != text {
+		return 0, fmt.Errorf("%.20q is not a plain number", text)
+	}
+	return uint64(number), nil
+}

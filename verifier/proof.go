@@ -1,0 +1,137 @@
+package main
+
+import (
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+const (
+	proofMark     = "sluice-audit-proof "
+	proofVersion  = "1"
+	maxProofBytes = 8 << 20
+)
+
+// A proof is what the file of one entry holds.
+type proof struct {
+	leaf        []byte
+	index       uint64
+	path        []Hash
+	note        string
+	certificate []byte
+}
+
+// checkProof checks the proof of one entry; an error says why it could not be checked at all.
+func checkProof(file io.Reader, name string, root *certificate) (*report, error) {
+	text, err := io.ReadAll(io.LimitReader(file, maxProofBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	if version, found := strings.CutPrefix(firstLine(string(text)), proofMark); !found || version != proofVersion {
+		return nil, fmt.Errorf("%s: it does not begin with %q; GET /audit/entries/{seq}/proof gives one as text/plain", name, proofMark+proofVersion)
+	}
+	checked := newReport(name)
+	read, err := parseProof(string(text))
+	if err == nil {
+		err = read.check(root, checked)
+	}
+	if err != nil {
+		found := finding{Verdict: tampered, What: "proof", Why: err.Error()}
+		if read != nil {
+			found.Seq = &read.index
+		}
+		checked.add(found)
+	}
+	return checked, nil
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}
+
+// parseProof splits the file at its empty lines: the proof, the text and the signatures of the note, the certificate.
+func parseProof(text string) (*proof, error) {
+	parts := strings.SplitN(text, "\n\n", 4)
+	if len(text) > maxProofBytes || len(parts) != 4 {
+		return nil, errors.New("it is not made of a proof, a checkpoint and a certificate, with empty lines between them")
+	}
+	lines := strings.Split(parts[0], "\n")
+	if len(lines) < 3 {
+		return nil, errors.New("it has no lines for entry and index")
+	}
+	entry, isEntry := strings.CutPrefix(lines[1], "entry ")
+	index, isIndex := strings.CutPrefix(lines[2], "index ")
+	leaf, err := decodeBase64(entry)
+	if !isEntry || !isIndex || err != nil {
+		return nil, errors.New("its second and third line are not 'entry base64' and 'index number'")
+	}
+	read := &proof{leaf: leaf, note: parts[1] + "\n\n" + parts[2] + "\n"}
+	if read.index, err = parseNumber(index); err != nil {
+		return nil, err
+	}
+	for _, line := range lines[3:] {
+		step, err := decodeBase64(line)
+		if err != nil || len(step) != len(Hash{}) {
+			return nil, errors.New("a line of its path is not 32 bytes in base64")
+		}
+		read.path = append(read.path, Hash(step))
+	}
+	block, rest := pem.Decode([]byte(parts[3]))
+	if block == nil || block.Type != "CERTIFICATE" || len(strings.TrimSpace(string(rest))) > 0 {
+		return nil, errors.New("it does not end with one certificate in PEM")
+	}
+	read.certificate = block.Bytes
+	return read, nil
+}
+
+// check follows the path from the entry to the root that the note signs, and the signature to the root certificate.
+func (p *proof) check(root *certificate, into *report) error {
+	stored, err := parseNote(p.note)
+	if err != nil {
+		return err
+	}
+	into.Log, into.First, into.End = stored.origin, p.index, p.index+1
+	signer, err := parseCertificate(p.certificate)
+	if err == nil {
+		err = checkSigner(signer, root)
+	}
+	if err != nil {
+		return fmt.Errorf("its certificate: %w", err)
+	}
+	if _, err := stored.open(stored.origin, keyring{signer}); err != nil {
+		return fmt.Errorf("its checkpoint: %w", err)
+	}
+	into.proves(stored, signer)
+	reached, err := rootByInclusion(leafHash(p.leaf), p.index, stored.size, p.path)
+	if err != nil {
+		return err
+	}
+	if reached != stored.root {
+		return errors.New("its path does not lead from these bytes to the root that was signed")
+	}
+	into.Entries = 1
+	return p.checkEntry(signer)
+}
+
+// checkEntry compares what the proven entry says with where it stands and when its signer's certificate ended.
+func (p *proof) checkEntry(by *certificate) error {
+	entry, err := parseEntry(p.leaf)
+	if err != nil {
+		return err
+	}
+	if entry.seq != p.index {
+		return fmt.Errorf("it says that it is entry %d", entry.seq)
+	}
+	recorded, err := time.Parse(recordedForm, entry.recorded)
+	if err != nil {
+		return fmt.Errorf("the time %q of its record is not in UTC with microseconds", entry.recorded)
+	}
+	if recorded.After(by.NotAfter) {
+		return fmt.Errorf("recorded at %s, after its signer's certificate ended at %s", entry.recorded, by.NotAfter.UTC().Format(recordedForm))
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// A shelf holds the bodies of one retention class and one month, such as d365-2026-11; they go together.
+var shelfForm = regexp.MustCompile(`^d([1-9][0-9]{2,3})-([0-9]{4})-(0[1-9]|1[0-2])$`)
+
+// retention judges what is missing by leave: bodies that went, and times that nobody could record.
+type retention struct {
+	gone   map[string]*gone
+	purges map[string][]purge
+	gaps   []finding
+}
+
+// gone are the entries of one shelf that have lost their bodies.
+type gone struct {
+	first, last, count uint64
+}
+
+// A purge is what an audit.purge entry says.
+type purge struct {
+	entry              uint64
+	recorded           time.Time
+	first, last, count uint64
+}
+
+func newRetention() retention {
+	return retention{gone: map[string]*gone{}, purges: map[string][]purge{}}
+}
+
+// bodyGone notes that entry seq has lost its body, which is said to have stood on the shelf.
+func (r *retention) bodyGone(seq uint64, shelf string) {
+	known := r.gone[shelf]
+	if known == nil {
+		known = &gone{first: seq}
+		r.gone[shelf] = known
+	}
+	known.last = seq
+	known.count++
+}
+
+// read notes what an entry says of other entries.
+func (r *retention) read(entry envelope, recorded time.Time) {
+	switch entry.kind {
+	case "audit.purge":
+		said := purge{entry: entry.seq, recorded: recorded}
+		for name, number := range map[string]*uint64{"first": &said.first, "last": &said.last, "count": &said.count} {
+			if json.Unmarshal(entry.body[name], number) != nil {
+				return // it names no entries, and so covers none
+			}
+		}
+		var shelf string
+		if json.Unmarshal(entry.body["shelf"], &shelf) == nil {
+			r.purges[shelf] = append(r.purges[shelf], said)
+		}
+	case "audit.gap":
+		if lost := string(entry.body["lost"]); lost != "0" {
+			r.gaps = append(r.gaps, finding{Verdict: gap, What: "gap", Why: gapText(lost), Seq: &entry.seq})
+		}
+	}
+}
+
+func gapText(lost string) string {
+	if lost == "" {
+		return "for a time entries could not be written, and nobody knows how many are lost"
+	}
+	return fmt.Sprintf("for a time entries could not be written; lost: %.20s", lost)
+}
+
+// findings tells which bodies went against the rules, and which entries speak of losses, in the order of entries.
+func (r *retention) findings() []finding {
+	found := slices.Clone(r.gaps)
+	for shelf, bodies := range r.gone {
+		if why := bodies.fault(shelf, r.purges[shelf]); why != "" {
+			found = append(found, finding{Verdict: gap, What: "purge", Seq: &bodies.first, Last: &bodies.last,
+				Why: fmt.Sprintf("%d bodies of shelf %q are gone: %s", bodies.count, shelf, why)})
+		}
+	}
+	slices.SortStableFunc(found, func(a, b finding) int { return cmp.Compare(*a.Seq, *b.Seq) })
+	return found
+}
+
+// fault tells why the bodies of a shelf should not be gone; empty where they went by the rules.
+func (g *gone) fault(shelf string, purges []purge) string {
+	until, err := keptUntil(shelf)
+	if err != nil {
+		return err.Error()
+	}
+	if len(purges) == 0 {
+		return "no audit.purge entry of the file names it"
+	}
+	first, last, count := purges[0].first, purges[0].last, uint64(0)
+	for _, said := range purges {
+		if said.recorded.Before(until) {
+			return fmt.Sprintf("entry %d says so at %s, before their time was over at %s",
+				said.entry, said.recorded.Format(recordedForm), until.Format(recordedForm))
+		}
+		first, last, count = min(first, said.first), max(last, said.last), count+said.count
+	}
+	if g.first < first || g.last > last {
+		return "not all of them are among those that its audit.purge entries name"
+	}
+	if g.count > count {
+		return fmt.Sprintf("its audit.purge entries count only %d", count)
+	}
+	return ""
+}
+
+// keptUntil is when the youngest body that a shelf can hold may go: after the end of its month, and then its days.
+func keptUntil(shelf string) (time.Time, error) {
+	form := shelfForm.FindStringSubmatch(shelf)
+	if form == nil {
+		return time.Time{}, errors.New("that is no shelf")
+	}
+	month, err := time.Parse("2006-01", form[2]+"-"+form[3])
+	if err != nil {
+		return time.Time{}, errors.New("that is no month")
+	}
+	days, err := strconv.Atoi(form[1])
+	return month.AddDate(0, 1, days), err
+}
