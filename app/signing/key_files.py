@@ -57,11 +57,11 @@ def newest_signer(folder: Path) -> int:
 
 def read_certificates(folder: Path) -> Certificates:
     """The certificates in `folder`, each signer's checked against the root; takes no passphrase. Raises ConfigError."""
-    private_files.check_folder(folder)
     files = [signer_file(folder, number + 1) for number in range(newest_signer(folder))]
     if not files:
         hint = "`sluice audit run` makes one at its first start; `sluice audit keys import` takes yours."
         raise ConfigError(f"{folder}: has no signer yet", hint=hint)
+    private_files.check_folder(folder)
     root = read_certificate(root_file(folder))
     signers = tuple(read_certificate(file) for file in files)
     for file, signer in zip(files, signers, strict=True):

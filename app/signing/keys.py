@@ -119,6 +119,7 @@ class KeyFolder:
 
     def rotate(self, now: datetime) -> Certificate:
         """Issue the next signer, open it, and remove the private key of the last one. Raises ConfigError."""
+        read_certificates(self._path)  # before anything is made where there is nothing to rotate
         with self._locked():
             signers = read_certificates(self._path).signers
             self._issue(len(signers) + 1, now)

@@ -33,7 +33,7 @@ def passphrase_of(settings: Settings, var: Path) -> bytes:
     """
     kind, _, number = settings.audit.passphrase.partition(":")
     if kind == "fd":
-        return _checked(_from_descriptor(number))
+        return _checked(_from_descriptor(number, FIELD))
     return known_passphrase(settings, var) or _for_trying(secrets_folder(settings, var) / FILE)
 
 
@@ -64,15 +64,23 @@ def _from_file(path: Path, var: Path, settings: Settings) -> bytes:
     return private_files.read(path)
 
 
-def _from_descriptor(number: str) -> bytes:
+def read_passphrase(field: str, value: str) -> bytes:
+    """The passphrase that `value` of the option `field` names, of any length: file:PATH or fd:N. Raises ConfigError."""
+    kind, _, place = value.partition(":")
+    if kind not in ("file", "fd"):
+        raise ConfigError(f"{field}: must be file:PATH or fd:N, so that the passphrase stands in no list of processes", field=field)
+    return (private_files.read(Path(place)) if kind == "file" else _from_descriptor(place, field)).rstrip(b"\r\n")
+
+
+def _from_descriptor(number: str, field: str) -> bytes:
     try:
         with os.fdopen(int(number), "rb") as source:
             return source.read(MAX_BYTES + 1)
     except (OSError, ValueError):
         raise ConfigError(
-            f"{FIELD}: {number!r} is no descriptor that is open for reading",
+            f"{field}: {number!r} is no descriptor that is open for reading",
             hint="Open it for this command, such as `sluice audit run 3< FILE` with fd:3; it is read once.",
-            field=FIELD,
+            field=field,
         ) from None
 
 

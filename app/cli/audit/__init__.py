@@ -2,6 +2,7 @@
 
 import typer
 
+from app.cli.audit import keys
 from app.cli.audit.run import run
 from app.cli.audit.verify import verify
 
@@ -9,3 +10,4 @@ app = typer.Typer(help="The log: run it, export it, verify it, keep its keys.", 
 
 app.command()(run)
 app.command()(verify)
+app.add_typer(keys.app, name="keys")
