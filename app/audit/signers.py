@@ -1,13 +1,15 @@
 """Who signed the checkpoints of an export: the signers among its certificates that a given root issued. Pure."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
-from app.audit.checkpoint import key_id
+from app.audit.checkpoint import Checkpoint, NoteRefused, key_id, opened
 from app.audit.entry import rfc3339
 from app.signing.certificates import Certificate, CertificateRefused, verify_issued, verify_root
 from app.signing.sm2 import PublicKey
 
+THREADS = 2  # a signature takes most of a millisecond in OpenSSL, outside of the interpreter's lock
 MAX_CERTIFICATES = 256  # a new signer each year for two centuries; each costs whoever verifies a few milliseconds
 
 
@@ -24,31 +26,67 @@ class Signer:
         return self.key.verify(signature, message)
 
 
-def signers_of(certificates: Sequence[bytes], root: Certificate, origin: str) -> tuple[dict[bytes, Signer], list[str]]:
-    """The signers that `root` issued, by key id for notes of `origin`, and what is wrong with certificates.
+Opened = tuple[Checkpoint, Signer] | NoteRefused
+
+
+class Signers:
+    """The signers of log `origin` that `root` issued, by the ids that notes name them with. Raises nothing: `wrong` says what is wrong.
 
     Signers of another root in the file are passed over: a log may have changed its root. What no root issued is wrong.
     """
-    if len(certificates) > MAX_CERTIFICATES:
-        return {}, [f"the file has {len(certificates)} certificates, more than {MAX_CERTIFICATES}"]
-    found: dict[bytes, Signer] = {}
-    wrong, others = [], []
-    for number, der in enumerate(certificates, 1):
+
+    def __init__(self, certificates: Sequence[bytes], root: Certificate, origin: str) -> None:
+        self._origin = origin
+        self._by_id: dict[bytes, Signer] = {}
+        self.wrong: list[str] = []
+        if len(certificates) > MAX_CERTIFICATES:
+            self.wrong.append(f"the file has {len(certificates)} certificates, more than {MAX_CERTIFICATES}")
+            return
+        others = []
+        for certificate in self._loaded(certificates):
+            if certificate.der == root.der:
+                continue
+            if _refusal(certificate, root) is None:
+                self._add(certificate)
+            else:
+                others.append(certificate)
+        self.wrong += _strays(others, root)
+        if not self._by_id:
+            self.wrong.append("the given root issued none of the signers in the file")
+
+    def open(self, notes: Sequence[str]) -> list[Opened]:
+        """Each note's checkpoint and who signed it, or why it is refused. Signatures are checked in threads, a share for each."""
+        shares = [notes[at::THREADS] for at in range(THREADS)]
+        with ThreadPoolExecutor(THREADS) as pool:
+            futures = [pool.submit(self._open, share) for share in shares]
+            wait(futures)  # who waits for one after the other takes the lock from those who work
+        results = [iter(future.result()) for future in futures]
+        return [next(results[at % THREADS]) for at in range(len(notes))]
+
+    def _open(self, notes: Sequence[str]) -> list[Opened]:
+        return [self._open_one(note) for note in notes]
+
+    def _open_one(self, note: str) -> Opened:
         try:
-            certificate = Certificate.load(der)
-        except CertificateRefused as error:
-            wrong.append(f"certificate {number} of the file: {error.message}")
-            continue
-        if der == root.der:
-            continue
-        if _refusal(certificate, root) is None:
-            signer = Signer(certificate.public_key, rfc3339(certificate.not_after))
-            identity = key_id(origin, certificate.spki)
-            if identity not in found or found[identity].not_after < signer.not_after:
-                found[identity] = signer
-        else:
-            others.append(certificate)
-    return found, wrong + _strays(others, root)
+            checkpoint, identity = opened(note, self._origin, self._by_id)
+        except NoteRefused as error:
+            return error
+        return checkpoint, self._by_id[identity]
+
+    def _loaded(self, certificates: Sequence[bytes]) -> list[Certificate]:
+        loaded = []
+        for number, der in enumerate(certificates, 1):
+            try:
+                loaded.append(Certificate.load(der))
+            except CertificateRefused as error:
+                self.wrong.append(f"certificate {number} of the file: {error.message}")
+        return loaded
+
+    def _add(self, certificate: Certificate) -> None:
+        signer = Signer(certificate.public_key, rfc3339(certificate.not_after))
+        known = self._by_id.get(identity := key_id(self._origin, certificate.spki))
+        if known is None or known.not_after < signer.not_after:  # one key may have had two certificates
+            self._by_id[identity] = signer
 
 
 def _strays(certificates: Sequence[Certificate], root: Certificate) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 if TYPE_CHECKING:
-    from app.audit.verify import Finding, Report
+    from app.audit.findings import Finding, Report
     from app.signing.certificates import Certificate
 
 STDIN = "-"
@@ -51,7 +51,8 @@ def _report(export: str, root: Path, anchor: Path | None) -> "Report":
 
     from app.audit.checkpoint import notes_in
     from app.audit.export_file import lines
-    from app.audit.verify import NotChecked, verify
+    from app.audit.findings import NotChecked
+    from app.audit.verify import verify
     from app.errors import SluiceError
     from app.signing import sm2
 
