@@ -12,4 +12,5 @@ pytest_plugins = [
     "tests.fixtures.postgres",
     "tests.fixtures.serve",
     "tests.fixtures.signing",
+    "tests.fixtures.log",
 ]

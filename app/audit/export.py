@@ -6,6 +6,7 @@ entry that is missing has no line, and a hash that is missing is 32 zero bytes, 
 When down: DatabaseDown; a file that was begun has no last line then, and no verifier takes it for whole.
 """
 
+import contextlib
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,7 +22,7 @@ from app.audit.hashes import LogDamaged
 from app.audit.leaf import GENESIS, HASH_BYTES
 from app.audit.reader import Filters, logged
 from app.audit.tree import Subtree, consistency_spans, covering
-from app.errors import NotFound
+from app.errors import DependencyDown, NotFound
 from app.observability.metrics import Metrics
 from app.transaction import Transactions
 
@@ -30,6 +31,8 @@ BATCH = 256
 BATCH_TIMEOUT_MS = 60_000
 """For one batch or one look for a period, and for a reader who takes his time between two."""
 MAX_ANCHORS = 100
+MOST_AT_ONCE = 2
+"""Each holds a connection for as long as its reader takes; other readers need some, too."""
 
 _MISSING = bytes(HASH_BYTES)
 _PATIENCE = text(
@@ -45,6 +48,13 @@ _BATCH = text("""
     LEFT JOIN audit.checkpoint ON checkpoint.size = leaf.seq + 1
     WHERE leaf.seq >= :first AND leaf.seq < :end ORDER BY leaf.seq
 """)
+
+
+class ExportsBusy(DependencyDown):
+    """As many exports as this replica makes at once are under way."""
+
+    code = "exports_busy"
+    hint = "Try again when one of them is done, or use `sluice audit export`."
 
 
 class NothingRecorded(NotFound):
@@ -82,12 +92,15 @@ class Exports:
 
     def __init__(self, engine: AsyncEngine, metrics: Metrics) -> None:
         self._transactions = Transactions(engine, metrics, call="export", timeout_ms=BATCH_TIMEOUT_MS)
+        self._running = 0
 
     async def header(self, wanted: Wanted) -> Header:
         """The first line: which entries, and what links them to the newest checkpoint.
 
-        Raises NoCheckpoint, NothingRecorded where a period is asked for and empty, DatabaseDown.
+        Raises NoCheckpoint, NothingRecorded where a period is asked for and empty, ExportsBusy, DatabaseDown.
         """
+        if self._running >= MOST_AT_ONCE:
+            raise ExportsBusy(f"{self._running} exports are under way")
 
         async def look(connection: AsyncConnection) -> Header:
             await connection.execute(_PATIENCE)
@@ -95,9 +108,15 @@ class Exports:
 
         return await self._transactions.run(look)
 
-    def lines(self, header: Header) -> AsyncGenerator[Batch]:
+    async def lines(self, header: Header) -> AsyncGenerator[Batch]:
         """The whole file in pieces, the header first, each read when it is asked for. Close it where it is not read to its end."""
-        return self._transactions.stream(lambda connection: _lines(connection, header))
+        self._running += 1
+        try:
+            async with contextlib.aclosing(self._transactions.stream(lambda connection: _lines(connection, header))) as batches:
+                async for batch in batches:
+                    yield batch
+        finally:
+            self._running -= 1
 
 
 async def _header(connection: AsyncConnection, wanted: Wanted) -> Header:

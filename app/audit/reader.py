@@ -8,7 +8,7 @@ When down: DatabaseDown within the time-out; nothing is answered from memory.
 
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.audit.checkpoints import origin_and_size
 from app.audit.entry import rfc3339
 from app.audit.hashes import LogDamaged
-from app.audit.leaf import leaf_bytes
+from app.audit.leaf import leaf_bytes, leaf_hash
 from app.errors import NotFound
 
 MAX_PAGE = 1000  # some 500 KB of answer
@@ -78,6 +78,9 @@ class Page:
     newest_first: bool = True
 
 
+BodyState = Literal["kept", "purged", "altered"]
+
+
 @dataclass(frozen=True, slots=True)
 class Logged:
     """One entry of the log; `body` is None where its shelf was purged."""
@@ -91,6 +94,14 @@ class Logged:
     def leaf(self) -> bytes | None:
         """The bytes that were hashed."""
         return None if self.body is None else leaf_bytes(self.seq, self.shelf.partition("-")[0], self.body)
+
+    @property
+    def state(self) -> BodyState:
+        """Whether the body is what was hashed when it came."""
+        leaf = self.leaf
+        if leaf is None:
+            return "purged"
+        return "kept" if leaf_hash(leaf) == self.leaf_hash else "altered"
 
 
 def logged(row: Row[Any]) -> Logged:

@@ -1,0 +1,243 @@
+"""/audit: what is in the log, proofs of it, and files that are checked elsewhere. For auditors and admins.
+
+Whoever asks for entries, the proof of one, or an export is recorded in the log before the answer leaves; whoever asks for a
+checkpoint or a proof between two is not, since these hold no entry.
+"""
+
+import re
+from collections.abc import Callable
+from contextlib import aclosing
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+import structlog
+from fastapi import APIRouter, Depends, Header, Path, Query, Response
+from fastapi.responses import PlainTextResponse, StreamingResponse
+from starlette.types import Send
+
+from app.api.audit_answers import (
+    CheckpointAnswer,
+    ConsistencyAnswer,
+    EntriesAnswer,
+    EntryAnswer,
+    ProofAnswer,
+    checkpoint_answer,
+    consistency_answer,
+    entries_answer,
+    entry_answer,
+    proof_answer,
+)
+from app.audit.export import MAX_ANCHORS, Wanted
+from app.audit.kinds import KINDS
+from app.audit.log import Export, Log
+from app.audit.proof_file import proof_text
+from app.audit.proofs import Inclusion
+from app.audit.reader import MAX_PAGE, Filters, Page
+from app.auth.keys import Principal
+from app.errors import BadRequest, DependencyDown, NotFound
+from app.ids import model_id, tenant_id
+from app.instants import instant
+
+PAGE = 100
+MAX_SEQ = 2**53
+NDJSON = "application/x-ndjson"
+TEXT = "text/plain"
+
+_PSEUDONYM = re.compile(r"p1:[0-9a-f]{64}")
+_PLAIN = {"content": {TEXT: {"schema": {"type": "string"}}}}
+_FILE: dict[str, Any] = {"description": "The file", "content": {NDJSON: {"schema": {"type": "string"}}}}
+
+log = structlog.get_logger()
+
+Seq = Annotated[int, Path(ge=0, le=MAX_SEQ, description="number of the entry, from 0")]
+Accept = Annotated[str, Header(description="application/json or text/plain")]
+Instant = Annotated[str | None, Query(description="RFC 3339")]
+Open = Annotated[bool, Query(alias="open", description="with sealed members in clear; the record of the read says so")]
+
+
+class BodyPurged(NotFound):
+    """The body of the entry went when its time was over; only its leaf hash is left."""
+
+    code = "body_purged"
+    hint = "Ask for application/json: the proof of the leaf hash is there."
+
+
+def audit_router(audit: Log, principal: Callable[..., Any]) -> APIRouter:
+    """The routes under /audit. `principal` is a dependency that gives the calling Principal."""
+
+    def reader(caller: Annotated[Principal, Depends(principal)]) -> str:
+        caller.require("auditor", "admin")
+        return caller.name
+
+    router = APIRouter(prefix="/audit", tags=["audit"])
+    _add_entries(router, audit, reader)
+    _add_proofs(router, audit, reader)
+    _add_export(router, audit, reader)
+    return router
+
+
+def filters(
+    *,
+    kind: Annotated[str | None, Query(description="of the entry, such as sensitive.access")] = None,
+    tenant: str | None = None,
+    model: str | None = None,
+    subject: Annotated[str | None, Query(description="pseudonym: p1: and 64 hexadecimal digits")] = None,
+    decision: Annotated[str | None, Query(description="id of a decision")] = None,
+    begin: Annotated[str | None, Query(alias="from", description="recorded then or later; RFC 3339")] = None,
+    end: Annotated[str | None, Query(alias="to", description="recorded before; RFC 3339")] = None,
+) -> Filters:
+    """The filters of a query. Raises BadRequest naming the parameter."""
+    begin_at, end_at = _period(begin, end)
+    return Filters(
+        kind=None if kind is None else _kind(kind),
+        tenant=None if tenant is None else tenant_id(tenant),
+        model=None if model is None else model_id(model),
+        subject=None if subject is None else _pseudonym(subject),
+        decision=None if decision is None else _decision(decision),
+        begin=begin_at,
+        end=end_at,
+    )
+
+
+def _add_entries(router: APIRouter, audit: Log, reader: Callable[..., str]) -> None:
+    Operator = Annotated[str, Depends(reader)]  # noqa: N806 - a type
+
+    @router.get("/entries", response_model_exclude_none=True)
+    async def list_entries(
+        *,
+        operator: Operator,
+        wanted: Annotated[Filters, Depends(filters)],
+        order: Annotated[Literal["newest", "oldest"], Query(description="which come first")] = "newest",
+        cursor: Annotated[int | None, Query(ge=0, le=MAX_SEQ, description="`next` of the page before")] = None,
+        limit: Annotated[int, Query(ge=1, le=MAX_PAGE)] = PAGE,
+        unseal: Open = False,
+    ) -> EntriesAnswer:
+        """Entries by number, a page at a time; pages do not shift while the log grows."""
+        page = Page(limit, cursor, newest_first=order == "newest")
+        return entries_answer(await audit.entries(wanted, page, operator=operator, unseal=unseal), page)
+
+    @router.get("/entries/{seq}", response_model_exclude_none=True)
+    async def get_entry(*, operator: Operator, seq: Seq, unseal: Open = False) -> EntryAnswer:
+        """One entry by its number, counted from 0."""
+        return entry_answer(await audit.entry(seq, operator=operator, unseal=unseal))
+
+    @router.get("/entries/{seq}/proof", response_model=ProofAnswer, response_model_exclude_none=True, responses={200: _PLAIN})
+    async def get_proof(
+        *,
+        operator: Operator,
+        seq: Seq,
+        size: Annotated[int | None, Query(ge=1, le=MAX_SEQ, description="of an older checkpoint")] = None,
+        accept: Accept = "application/json",
+    ) -> Any:
+        """That an entry is under a signed checkpoint. As text/plain, a file that `verifier/verify.sh` checks."""
+        proof = await audit.inclusion(seq, size, operator=operator)
+        return PlainTextResponse(_proof_file(proof)) if _wants_text(accept) else proof_answer(proof)
+
+
+def _add_proofs(router: APIRouter, audit: Log, reader: Callable[..., str]) -> None:
+    only_readers = [Depends(reader)]
+
+    @router.get("/checkpoint", dependencies=only_readers, response_model=CheckpointAnswer, responses={200: _PLAIN})
+    async def get_checkpoint(
+        *,
+        fresh: Annotated[bool, Query(description="have all signed first that is in the log now")] = False,
+        accept: Accept = "application/json",
+    ) -> Any:
+        """The newest signed checkpoint; keep it where nobody of the log's operators can change it. As text/plain, the bare note."""
+        certified = await audit.checkpoint(renewed=fresh)
+        return PlainTextResponse(certified.signed.note) if _wants_text(accept) else checkpoint_answer(certified)
+
+    @router.get("/consistency", dependencies=only_readers)
+    async def get_consistency(
+        old_size: Annotated[int, Query(alias="from", ge=1, le=MAX_SEQ, description="size of an older checkpoint")],
+        new_size: Annotated[int | None, Query(alias="to", ge=1, le=MAX_SEQ, description="of a newer one; without it the newest")] = None,
+    ) -> ConsistencyAnswer:
+        """That the log was only added to between two checkpoints."""
+        return consistency_answer(await audit.consistency(old_size, new_size))
+
+
+def _add_export(router: APIRouter, audit: Log, reader: Callable[..., str]) -> None:
+    Operator = Annotated[str, Depends(reader)]  # noqa: N806 - a type
+
+    @router.get("/export", response_class=StreamingResponse, responses={200: _FILE})
+    async def get_export(
+        *,
+        operator: Operator,
+        begin: Annotated[str | None, Query(alias="from", description="recorded then or later; RFC 3339")] = None,
+        end: Annotated[str | None, Query(alias="to", description="recorded before; RFC 3339")] = None,
+        anchor: Annotated[
+            list[int] | None, Query(max_length=MAX_ANCHORS, description="size of a checkpoint kept elsewhere; may be repeated")
+        ] = None,
+    ) -> Response:
+        """The entries of a period, or all, as one file that `sluice audit verify` checks without the log."""
+        begin_at, end_at = _period(begin, end)
+        wanted = Wanted(begin_at, end_at, _anchors(anchor or []))
+        return ExportResponse(await audit.export(wanted, operator=operator))
+
+
+class ExportResponse(StreamingResponse):
+    """An export as it is made. Where the log fails in the middle the answer is cut off, so that nobody takes it for whole."""
+
+    def __init__(self, export: Export) -> None:
+        header = export.header
+        name = f"sluice-audit-{header.first}-{header.end}.jsonl"
+        super().__init__((), media_type=NDJSON, headers={"content-disposition": f'attachment; filename="{name}"'})
+        self._export = export
+
+    async def stream_response(self, send: Send) -> None:
+        """Send the file, and the end of the answer only where the file has its own."""
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        try:
+            async with aclosing(self._export.lines) as batches:
+                async for batch in batches:
+                    await send({"type": "http.response.body", "body": batch.lines, "more_body": True})
+        except DependencyDown as down:
+            log.warning("an export was cut off", first=self._export.header.first, end=self._export.header.end, why=down.message)
+            return
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _proof_file(proof: Inclusion) -> str:
+    leaf = proof.entry.leaf
+    if leaf is None:
+        raise BodyPurged(f"seq: the body of entry {proof.entry.seq} was purged with shelf {proof.entry.shelf}", field="seq")
+    return proof_text(leaf, proof.entry.seq, proof.path, proof.signed.note, proof.certificate.pem)
+
+
+def _wants_text(accept: str) -> bool:
+    """Whether plain text is named before JSON."""
+    named = [part.partition(";")[0].strip().lower() for part in accept.split(",")]
+    return next((name == TEXT for name in named if name in (TEXT, "application/json")), False)
+
+
+def _period(begin: str | None, end: str | None) -> tuple[Any, Any]:
+    begin_at = None if begin is None else instant(begin, "from")
+    end_at = None if end is None else instant(end, "to")
+    if begin_at is not None and end_at is not None and begin_at >= end_at:
+        raise BadRequest("to: must be later than from, which is included while to is not", field="to")
+    return begin_at, end_at
+
+
+def _kind(kind: str) -> str:
+    if kind not in KINDS:
+        raise BadRequest(f"kind: the log has no kind {kind[:40]!r}", hint=f"Kinds are {', '.join(sorted(KINDS))}.", field="kind")
+    return kind
+
+
+def _pseudonym(subject: str) -> str:
+    if not _PSEUDONYM.fullmatch(subject):
+        raise BadRequest("subject: not a pseudonym; p1: and 64 hexadecimal digits, as entries have it", field="subject")
+    return subject
+
+
+def _decision(decision: str) -> str:
+    try:
+        return str(UUID(decision))
+    except ValueError:
+        raise BadRequest("decision: not the id of a decision", field="decision") from None
+
+
+def _anchors(sizes: list[int]) -> tuple[int, ...]:
+    if any(not 0 < size <= MAX_SEQ for size in sizes):
+        raise BadRequest("anchor: the size of a checkpoint is at least 1", field="anchor")
+    return tuple(sizes)

@@ -1,0 +1,139 @@
+"""What the routes under /audit answer. Hashes are hexadecimal, bytes of entries base64."""
+
+import base64
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+from pydantic import BaseModel, Field
+
+from app.audit.entry import rfc3339
+from app.audit.log import Certified, Told
+from app.audit.proofs import Extension, Inclusion
+from app.audit.reader import BodyState, Logged, Page
+from app.signing.certificates import Certificate, CertificateRefused
+
+
+class EntryAnswer(BaseModel):
+    """An entry of the log. What is hashed is the leaf's bytes; the proof of the entry has them."""
+
+    seq: int
+    leaf_hash: str
+    shelf: str = Field(description="retention class and UTC month")
+    state: BodyState = Field(
+        description="kept; purged (its time was over, the leaf hash stays); altered (not what was hashed when it came)"
+    )
+    body: Any = Field(None, description="the canonical envelope; absent where it was purged or cannot be read")
+
+    opened: dict[str, str] | None = Field(None, description="with open=true: sealed members in clear")
+    erased: list[str] | None = Field(None, description="with open=true: sealed members whose key was destroyed")
+    unreadable: list[str] | None = Field(None, description="with open=true: sealed members that were changed")
+
+
+class EntriesAnswer(BaseModel):
+    """One page of entries; `next` is the `cursor` of the next page, absent on the last."""
+
+    entries: list[EntryAnswer]
+    next: int | None = None
+
+
+class CheckpointAnswer(BaseModel):
+    """A signed checkpoint, and the certificates of all who ever signed."""
+
+    log: str
+    size: int
+    root: str
+    signed: str
+    note: str
+    certificates: list[str] = Field(description="PEM: the root and every signer; compare the root with the one you were given")
+
+
+class ProofAnswer(BaseModel):
+    """That an entry is under a signed checkpoint (RFC 9162 section 2.1.3, over SM3)."""
+
+    index: int
+    size: int
+    leaf_hash: str
+    entry: str | None = Field(None, description="the leaf's bytes in base64; absent where the body was purged")
+    path: list[str] = Field(description="leaf side first")
+    note: str
+    certificate: str = Field(description="PEM, of the note's signer")
+
+
+class ConsistencyAnswer(BaseModel):
+    """That the log of one checkpoint begins the log of another (RFC 9162 section 2.1.4, over SM3)."""
+
+    old_size: int
+    new_size: int
+    path: list[str]
+    old_note: str
+    new_note: str
+
+
+def entry_answer(told: Told) -> EntryAnswer:
+    """One entry as it is told."""
+    logged, sealed = told.logged, told.opened
+    answer = EntryAnswer(seq=logged.seq, leaf_hash=logged.leaf_hash.hex(), shelf=logged.shelf, state=logged.state, body=_body(logged))
+    if sealed is None:
+        return answer
+    return answer.model_copy(
+        update={"opened": sealed.texts, "erased": list(sealed.erased) or None, "unreadable": list(sealed.unreadable) or None}
+    )
+
+
+def entries_answer(found: Sequence[Told], page: Page) -> EntriesAnswer:
+    """One page; a full one may have another after it."""
+    more = len(found) == page.limit
+    return EntriesAnswer(entries=[entry_answer(told) for told in found], next=found[-1].logged.seq if more else None)
+
+
+def checkpoint_answer(certified: Certified) -> CheckpointAnswer:
+    """A checkpoint as it is told."""
+    signed = certified.signed
+    said = signed.checkpoint
+    return CheckpointAnswer(
+        log=said.origin,
+        size=said.size,
+        root=said.root.hex(),
+        signed=rfc3339(signed.signed),
+        note=signed.note,
+        certificates=[pem for der in certified.certificates if (pem := _pem(der))],
+    )
+
+
+def proof_answer(proof: Inclusion) -> ProofAnswer:
+    """A proof of inclusion as it is told."""
+    leaf = proof.entry.leaf
+    return ProofAnswer(
+        index=proof.entry.seq,
+        size=proof.signed.size,
+        leaf_hash=proof.entry.leaf_hash.hex(),
+        entry=None if leaf is None else base64.b64encode(leaf).decode("ascii"),
+        path=_hexes(proof.path),
+        note=proof.signed.note,
+        certificate=proof.certificate.pem,
+    )
+
+
+def consistency_answer(proof: Extension) -> ConsistencyAnswer:
+    """A proof of consistency as it is told."""
+    old, new = proof.old, proof.new
+    return ConsistencyAnswer(old_size=old.size, new_size=new.size, path=_hexes(proof.path), old_note=old.note, new_note=new.note)
+
+
+def _body(logged: Logged) -> Any:
+    try:
+        return None if logged.body is None else orjson.loads(logged.body)
+    except orjson.JSONDecodeError:
+        return None  # then it is altered, too, and the export has its bytes
+
+
+def _pem(der: bytes) -> str | None:
+    try:
+        return Certificate.load(der).pem
+    except CertificateRefused:
+        return None
+
+
+def _hexes(hashes: Sequence[bytes]) -> list[str]:
+    return [one.hex() for one in hashes]

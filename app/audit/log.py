@@ -1,0 +1,119 @@
+"""The log as its readers have it: what they may ask, each read recorded before it leaves.
+
+Reads are entries, proofs of an entry, and exports: what shows what somebody did. Checkpoints and proofs between them hold no
+entry and are asked for by machines all the time, so they are not recorded: a log of who looked at its root would only grow.
+
+When down: DatabaseDown where the log cannot be read, AuditUnavailable where the read cannot be recorded; nothing is given.
+"""
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from app.audit import proofs, reader
+from app.audit.checkpoints import SignedCheckpoint, certificates, fresh, newest
+from app.audit.export import Batch, Exports, Wanted
+from app.audit.export_file import Header
+from app.audit.intake import Intake
+from app.audit.opened import Opened, opened
+from app.audit.proofs import Extension, Inclusion
+from app.audit.reader import Filters, Logged, Page
+from app.audit.reads import Reads
+from app.audit.standing import Watch
+from app.audit.subject_keys import SubjectKeys
+from app.clock import Clock
+from app.observability.metrics import Metrics
+from app.transaction import Transactions
+
+
+@dataclass(frozen=True, slots=True)
+class Certified:
+    """A checkpoint and the certificates, as DER, of all who ever signed for the log."""
+
+    signed: SignedCheckpoint
+    certificates: list[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An entry, and what it has sealed where the reader asked for that."""
+
+    logged: Logged
+    opened: Opened | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """An export that is recorded: its first line, and the whole file in pieces, to be closed where it is not read to its end."""
+
+    header: Header
+    lines: AsyncGenerator[Batch]
+
+
+class Log:
+    """Reads with an engine of role sluice_log, and records that with `intake`; `keys` open what is sealed."""
+
+    def __init__(self, engine: AsyncEngine, intake: Intake, keys: SubjectKeys, clock: Clock, metrics: Metrics, *, timeout_ms: int) -> None:
+        self._keys = keys
+        self._transactions = Transactions(engine, metrics, call="log", timeout_ms=timeout_ms)
+        self._exports = Exports(engine, metrics)
+        self._reads = Reads(intake, clock)
+        self.watch = Watch(self._transactions, clock)
+
+    async def entries(self, filters: Filters, page: Page, *, operator: str, unseal: bool = False) -> list[Told]:
+        """One page of entries. Raises DatabaseDown, AuditUnavailable."""
+        found = await self._transactions.run(lambda connection: reader.entries(connection, filters, page))
+        told = await self._told(found, unseal=unseal)
+        numbers = [logged.seq for logged in found]
+        first, end = (min(numbers), max(numbers) + 1) if numbers else (None, None)
+        query = filters.told | _unsealing(unseal)
+        await self._reads.record("entries", operator=operator, query=query, first=first, end=end, count=len(found))
+        return told
+
+    async def entry(self, seq: int, *, operator: str, unseal: bool = False) -> Told:
+        """One entry. Raises NotInLog, LogDamaged, DatabaseDown, AuditUnavailable."""
+        found = await self._transactions.run(lambda connection: reader.entry(connection, seq))
+        told = await self._told([found], unseal=unseal)
+        await self._reads.record("entry", operator=operator, query=_unsealing(unseal), first=seq, end=seq + 1, count=1)
+        return told[0]
+
+    async def inclusion(self, seq: int, size: int | None, *, operator: str) -> Inclusion:
+        """An entry with its proof. Raises NotInLog, NoCheckpoint, LogDamaged, DatabaseDown, AuditUnavailable."""
+        proof = await self._transactions.run(lambda connection: proofs.inclusion(connection, seq, size))
+        query = {} if size is None else {"size": size}
+        await self._reads.record("proof", operator=operator, query=query, first=seq, end=seq + 1, count=1)
+        return proof
+
+    async def export(self, wanted: Wanted, *, operator: str) -> Export:
+        """An export. Raises NoCheckpoint, NothingRecorded, ExportsBusy, DatabaseDown, AuditUnavailable."""
+        header = await self._exports.header(wanted)
+        count = header.end - header.first
+        await self._reads.record("export", operator=operator, query=wanted.told, first=header.first, end=header.end, count=count)
+        return Export(header, self._exports.lines(header))
+
+    async def checkpoint(self, *, renewed: bool = False) -> Certified:
+        """The newest checkpoint; `renewed` has everything signed first that is in the log now.
+
+        Raises NoCheckpoint, SequencerSilent, DatabaseDown.
+        """
+        if renewed:
+            await fresh(self._transactions)
+
+        async def look(connection: AsyncConnection) -> Certified:
+            return Certified(await newest(connection), await certificates(connection))
+
+        return await self._transactions.run(look)
+
+    async def consistency(self, old_size: int, new_size: int | None) -> Extension:
+        """The proof between two checkpoints. Raises NoCheckpoint, BadRequest, LogDamaged, DatabaseDown."""
+        return await self._transactions.run(lambda connection: proofs.consistency(connection, old_size, new_size))
+
+    async def _told(self, found: list[Logged], *, unseal: bool) -> list[Told]:
+        return [Told(logged, await opened(self._keys, logged) if unseal else None) for logged in found]
+
+
+def _unsealing(unseal: bool) -> dict[str, Any]:
+    """How the record says that a reader saw what was sealed."""
+    return {"open": True} if unseal else {}
