@@ -21,7 +21,7 @@ from app.api.openapi import install_openapi
 from app.api.quotas import quota_router
 from app.api.readiness import LOOK_MS, Parts
 from app.api.status import Health, status_router
-from app.audit.pseudonym import Pseudonyms
+from app.audit.people import People
 from app.audit.writers import Writers
 from app.auth.keys import Keys, Principal
 from app.background import Background
@@ -98,7 +98,8 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
     engines = {role: create_engine(getattr(around.urls, role), settings.database) for role in ("registry", "intake")}
     timeout_ms = settings.database.timeout_ms
     writers = Writers.of(engines["intake"], clock, metrics, marker=around.waiting, timeout_ms=timeout_ms)
-    registry = Registry(engines["registry"], clock, metrics, timeout_ms=timeout_ms, gaps=writers.gaps)
+    people = People(engines["registry"], around.secrets, clock, metrics, timeout_ms=timeout_ms)
+    registry = Registry(engines["registry"], clock, metrics, people, timeout_ms=timeout_ms, gaps=writers.gaps)
     keys = Keys(engines["registry"], clock, metrics, timeout_ms=timeout_ms)
     catalog = Catalog(Path(settings.models), metrics)
     opa = OpaClient(around.opa_url, connections=4 * around.opa_cores, metrics=metrics)
@@ -117,7 +118,7 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
     stale_ms = settings.telemetry.stale_ms
     nodes = Nodes(NodePolicy(policy, batcher, clock, metrics), limiter, clock, metrics, catalog.all, stale_ms=stale_ms)
     follower = Follower([readings.see, nodes.see], clock, metrics, catalog.all, stale_ms=stale_ms, judge=nodes.watch)
-    records = Records(writers.intake, Pseudonyms(around.secrets), clock)
+    records = Records(writers.intake, people.pseudonyms, clock)
     tally = Tally(metrics, writers.summaries)
     rooms = Rooms(clock, catalog, registry, policy, readings, limiter, records, tally, settings.lease.ttl_ms, probes=nodes.watch)
     once = Once(Decider(rooms), limiter, metrics)

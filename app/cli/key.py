@@ -13,7 +13,7 @@ from app.errors import BadRequest
 
 if TYPE_CHECKING:
     from app.auth.keys import CreatedKey, Key, Keys
-    from app.quota.registry import Registry
+    from app.quota.registry import Tenants
 
 T = TypeVar("T")
 
@@ -45,10 +45,10 @@ def create(
 
     end = SystemClock().utcnow() + _life(expires) if expires else None
 
-    async def make(keys: "Keys", registry: "Registry") -> "tuple[CreatedKey, list[str]]":
+    async def make(keys: "Keys", tenants: "Tenants") -> "tuple[CreatedKey, list[str]]":
         made = await keys.create(name=name, roles=role, tenants=tenant or (), expires=end, operator=_operator())
-        await registry.load()
-        return made, sorted(one for one in made.key.principal.tenants if one != ANY_TENANT and registry.tenant(one) is None)
+        await tenants.load()
+        return made, sorted(one for one in made.key.principal.tenants if one != ANY_TENANT and tenants.tenant(one) is None)
 
     created, unknown = _with_database(make, var, config, overrides)
     typer.echo(created.text)
@@ -99,7 +99,7 @@ def revoke(
     typer.echo(f"revoked {key.principal.name} ({key.id})")
 
 
-def _with_database(work: "Callable[[Keys, Registry], Awaitable[T]]", var: Path, config: Path | None, overrides: list[str] | None) -> T:
+def _with_database(work: "Callable[[Keys, Tenants], Awaitable[T]]", var: Path, config: Path | None, overrides: list[str] | None) -> T:
     """The result of `work` on the keys and tenants of the database that the settings name. Raises what it raises, and DatabaseDown."""
     import asyncio
 
@@ -109,7 +109,7 @@ def _with_database(work: "Callable[[Keys, Registry], Awaitable[T]]", var: Path, 
     from app.observability.logs import configure_logs
     from app.observability.metrics import Metrics
     from app.postgres import urls_beside_serve
-    from app.quota.registry import Registry
+    from app.quota.registry import Tenants
     from app.settings import load_settings, settings_file
 
     settings = load_settings(settings_file(config, var), tuple(overrides or ()))
@@ -120,7 +120,7 @@ def _with_database(work: "Callable[[Keys, Registry], Awaitable[T]]", var: Path, 
         engine = create_engine(urls.registry, settings.database)
         clock, metrics, timeout_ms = SystemClock(), Metrics(), settings.database.timeout_ms
         try:
-            return await work(Keys(engine, clock, metrics, timeout_ms=timeout_ms), Registry(engine, clock, metrics, timeout_ms=timeout_ms))
+            return await work(Keys(engine, clock, metrics, timeout_ms=timeout_ms), Tenants(engine, metrics, timeout_ms=timeout_ms))
         finally:
             await engine.dispose()
 

@@ -9,6 +9,7 @@ When down: decisions go on from memory; changes and history raise DatabaseDown; 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import tzinfo
+from functools import partial
 from typing import Any
 
 import structlog
@@ -16,6 +17,7 @@ from sqlalchemy import Row
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.audit.gaps import Gaps
+from app.audit.people import People
 from app.clock import Clock
 from app.errors import BadRequest, NotFound, PreconditionFailed, PreconditionRequired
 from app.follower import Follower
@@ -53,12 +55,10 @@ class Tenant:
         return cls(tenant_id, quota, version, facts, Section.of(facts), time_zone(quota.zone))
 
 
-class Registry:
-    """Tenants by id. Reads are from memory and never wait."""
+class Tenants:
+    """Tenants by id, for reading. From memory, never waiting."""
 
-    def __init__(self, engine: AsyncEngine, clock: Clock, metrics: Metrics, *, timeout_ms: int, gaps: Gaps | None = None) -> None:
-        self._clock = clock
-        self._gaps = gaps or Gaps(clock)  # a command that only makes one change tells nobody of its failure but its caller
+    def __init__(self, engine: AsyncEngine, metrics: Metrics, *, timeout_ms: int) -> None:
         self._tenants: dict[str, Tenant] = {}
         self._versions: dict[str, int] = {}  # of deleted tenants too, so that a late read of an old row brings none back
         self._transactions = Transactions(engine, metrics, call="registry", timeout_ms=timeout_ms)
@@ -80,6 +80,53 @@ class Registry:
     async def follow(self) -> None:
         """Keep up with changes of other processes, for ever: within milliseconds, or 5 s where a notification is lost."""
         await self._follower.follow()
+
+    async def history(self, tenant: str, *, below: int | None = None, most: int = HISTORY_PAGE) -> list[Version]:
+        """Versions newest first, deleted tenants included. Raises NotFound for a tenant that never was, and DatabaseDown."""
+        name = tenant_id(tenant)
+
+        async def read(connection: AsyncConnection) -> list[Version]:
+            return await store.history(connection, name, below=_NEWEST if below is None else below, most=min(most, HISTORY_PAGE))
+
+        versions = await self._transactions.run(read)
+        if not versions and below is None:
+            raise NotFound(f"no tenant {name!r}", field="tenant")
+        return versions
+
+    def _install(self, rows: Iterable[Row[Any]]) -> None:
+        for row in rows:
+            try:
+                self._remember(store.stored(row))
+            except (ValueError, ArithmeticError) as error:  # one row that cannot be read leaves the others, and its last good version
+                self._log.error("registry.row_unreadable", tenant=row.tenant, version=row.version, error=str(error))
+
+    def _remember(self, newest: Stored) -> None:
+        if newest.version <= self._versions.get(newest.tenant, 0):
+            return
+        if newest.quota is None:
+            self._tenants.pop(newest.tenant, None)
+        else:
+            self._tenants[newest.tenant] = _in_force(newest)
+        self._versions[newest.tenant] = newest.version
+
+
+class Registry(Tenants):
+    """Tenants by id, and the changes of their quotas."""
+
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        clock: Clock,
+        metrics: Metrics,
+        people: People,
+        *,
+        timeout_ms: int,
+        gaps: Gaps | None = None,
+    ) -> None:
+        super().__init__(engine, metrics, timeout_ms=timeout_ms)
+        self._clock = clock
+        self._people = people
+        self._gaps = gaps or Gaps(clock)  # a command that only makes one change tells nobody of its failure but its caller
 
     async def put(
         self, tenant: str, document: object, *, if_match: int | None, operator: str, reason: str = "", must_be_new: bool = False
@@ -126,48 +173,22 @@ class Registry:
         for tenant, document in documents.items():
             await self._change(tenant, _if_never(parse_quota(document)), SEED_OPERATOR, "example")
 
-    async def history(self, tenant: str, *, below: int | None = None, most: int = HISTORY_PAGE) -> list[Version]:
-        """Versions newest first, deleted tenants included. Raises NotFound for a tenant that never was, and DatabaseDown."""
-        name = tenant_id(tenant)
-
-        async def read(connection: AsyncConnection) -> list[Version]:
-            return await store.history(connection, name, below=_NEWEST if below is None else below, most=min(most, HISTORY_PAGE))
-
-        versions = await self._transactions.run(read)
-        if not versions and below is None:
-            raise NotFound(f"no tenant {name!r}", field="tenant")
-        return versions
-
     async def _change(self, tenant: str, decide: Callable[[Stored], Quota | None], operator: str, reason: str) -> Stored:
         """Put in force what `decide` makes of the newest state, which is locked meanwhile; `decide` refuses by raising."""
         name = tenant_id(tenant)
-        by = By(plain_text(operator, "operator", MAX_OPERATOR_CHARS), plain_text(reason, "reason", MAX_REASON_CHARS), self._clock.utcnow())
+        operator, reason = plain_text(operator, "operator", MAX_OPERATOR_CHARS), plain_text(reason, "reason", MAX_REASON_CHARS)
 
-        async def change(connection: AsyncConnection) -> Stored:
+        async def change(connection: AsyncConnection, by: By) -> Stored:
             current = await store.lock(connection, name, by.at)
             wanted = decide(current)
             return current if wanted == current.quota else await store.write(connection, current, wanted, by)
 
         with self._gaps.refusing():
-            newest = await self._transactions.run(change)
+            # Outside of the transaction, which holds a connection of the same pool already.
+            by = By(operator, reason, self._clock.utcnow(), await self._people.operator_key(operator))
+            newest = await self._transactions.run(partial(change, by=by))
         self._remember(newest)
         return newest
-
-    def _install(self, rows: Iterable[Row[Any]]) -> None:
-        for row in rows:
-            try:
-                self._remember(store.stored(row))
-            except (ValueError, ArithmeticError) as error:  # one row that cannot be read leaves the others, and its last good version
-                self._log.error("registry.row_unreadable", tenant=row.tenant, version=row.version, error=str(error))
-
-    def _remember(self, newest: Stored) -> None:
-        if newest.version <= self._versions.get(newest.tenant, 0):
-            return
-        if newest.quota is None:
-            self._tenants.pop(newest.tenant, None)
-        else:
-            self._tenants[newest.tenant] = _in_force(newest)
-        self._versions[newest.tenant] = newest.version
 
 
 def _in_force(state: Stored) -> Tenant:

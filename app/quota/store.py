@@ -4,7 +4,7 @@ When down: the errors of the driver go to the transaction that runs these, which
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -12,9 +12,10 @@ import orjson
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.audit.entry import Entry, Sealed, canonical
+from app.audit.entry import Entry, canonical
 from app.audit.events.quota import quota_deleted, quota_in_force
 from app.audit.intake import hand_over
+from app.audit.subject_keys import SubjectKey
 from app.follower import Feed
 from app.quota.quota import Quota, decimals, diff
 
@@ -60,8 +61,8 @@ class By:
     operator: str
     reason: str
     at: datetime
-    sealed: Sealed = field(default_factory=Sealed)
-    """The reason as it stands in the log."""
+    key: SubjectKey
+    """Of the operator: seals the reason in the log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +175,7 @@ def _entry(current: Stored, changed: Stored, by: By) -> Entry:
         "version": changed.version,
         "before": current.quota.record() if current.quota else None,
         "diff": _diff(current, changed),
-        "sealed": by.sealed,
+        "sealed": by.key.seal({"reason": by.reason}),
     }
     if changed.quota is None:
         return quota_deleted(**common)

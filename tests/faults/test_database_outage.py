@@ -27,6 +27,7 @@ from app.processes import Launcher
 from app.quota.registry import Registry
 from app.settings import DatabaseSettings
 from tests.fixtures.entries import numbered
+from tests.fixtures.registry import registry_of
 from tests.fixtures.waiting import until
 
 SETTINGS = DatabaseSettings(timeout_ms=400)
@@ -52,7 +53,7 @@ async def rooms() -> AsyncIterator[Rooms]:
     await server.start()
     await migrate(server.urls.owner)
     registry_engine, intake_engine = create_engine(server.urls.registry, SETTINGS), create_engine(server.urls.intake, SETTINGS)
-    made = _rooms(server, registry_engine, intake_engine)
+    made = _rooms(server, folder, registry_engine, intake_engine)
     followers = [asyncio.create_task(made.registry.follow()), asyncio.create_task(made.keys.follow())]
     yield made
     for follower in followers:
@@ -65,12 +66,12 @@ async def rooms() -> AsyncIterator[Rooms]:
     shutil.rmtree(folder)
 
 
-def _rooms(server: EmbeddedPostgres, registry_engine: AsyncEngine, intake_engine: AsyncEngine) -> Rooms:
+def _rooms(server: EmbeddedPostgres, folder: Path, registry_engine: AsyncEngine, intake_engine: AsyncEngine) -> Rooms:
     clock, metrics, timeout_ms = SystemClock(), Metrics(), SETTINGS.timeout_ms
     return Rooms(
         server,
         metrics,
-        Registry(registry_engine, clock, metrics, timeout_ms=timeout_ms),
+        registry_of(registry_engine, folder, metrics=metrics, timeout_ms=timeout_ms),
         Keys(registry_engine, clock, metrics, timeout_ms=timeout_ms),
         Intake(intake_engine, metrics, Gaps(clock), timeout_ms=timeout_ms),
     )

@@ -17,9 +17,9 @@ from app.clock import SystemClock
 from app.database import DatabaseDown, DatabaseUrls, create_engine
 from app.errors import BadRequest, NotFound
 from app.observability.metrics import Metrics
-from app.quota.registry import Registry
 from app.settings import DatabaseSettings
 from tests.fixtures.postgres import TIMEOUT_MS
+from tests.fixtures.registry import registry_of
 
 Sluice = Callable[..., Result]
 
@@ -58,11 +58,11 @@ def accepted(urls: DatabaseUrls, bearer: str) -> frozenset[str]:
     return asyncio.run(check())
 
 
-def register(urls: DatabaseUrls, tenant: str) -> None:
+def register(urls: DatabaseUrls, folder: Path, tenant: str) -> None:
     async def put() -> None:
         engine = create_engine(urls.registry, DatabaseSettings())
         try:
-            await Registry(engine, SystemClock(), Metrics(), timeout_ms=TIMEOUT_MS).put(tenant, {"qps": 5}, if_match=None, operator="test")
+            await registry_of(engine, folder).put(tenant, {"qps": 5}, if_match=None, operator="test")
         finally:
             await engine.dispose()
 
@@ -107,7 +107,7 @@ def test_mistakes_are_said_clearly(key: Sluice, tmp_path: Path):
     assert f"`sluice serve --var {tmp_path / 'none'}`" in without_server.exception.advice
 
 
-def test_a_tenant_that_does_not_exist_is_warned_of(key: Sluice, database_urls: DatabaseUrls):
+def test_a_tenant_that_does_not_exist_is_warned_of(key: Sluice, database_urls: DatabaseUrls, tmp_path: Path):
     """A gateway's key may come before its tenant, so it is made and works; a warning says what is missing, and * needs nothing."""
     early = key("create", "--role", "gateway", "--tenant", "tenant/nope", "--tenant", "*", "--name", "early")
 
@@ -116,5 +116,5 @@ def test_a_tenant_that_does_not_exist_is_warned_of(key: Sluice, database_urls: D
         "warning: tenant 'tenant/nope' does not exist; calls for it are refused until PUT /quotas/tenant%2Fnope makes it\n" in early.stderr
     )
     assert early.stderr.count("warning") == 1
-    register(database_urls, "tenant-here")
+    register(database_urls, tmp_path, "tenant-here")
     assert "warning" not in key("create", "--role", "gateway", "--tenant", "tenant-here", "--name", "gw").stderr

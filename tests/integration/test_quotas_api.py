@@ -1,6 +1,7 @@
 """/quotas over HTTP, down to PostgreSQL."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -11,18 +12,15 @@ from fastapi.responses import JSONResponse
 
 from app.api.quotas import quota_router
 from app.auth.keys import Principal
-from app.clock import SystemClock
 from app.database import DatabaseUrls, create_engine
 from app.errors import SluiceError
-from app.observability.metrics import Metrics
-from app.quota.registry import Registry
 from app.settings import DatabaseSettings
 from tests.fixtures.asgi import Reply, call
-from tests.fixtures.postgres import TIMEOUT_MS
+from tests.fixtures.registry import registry_of
 
 
 @pytest.fixture
-async def api(database_urls: DatabaseUrls) -> AsyncIterator[FastAPI]:
+async def api(database_urls: DatabaseUrls, tmp_path: Path) -> AsyncIterator[FastAPI]:
     engine = create_engine(database_urls.registry, DatabaseSettings())
     built = FastAPI()
 
@@ -33,7 +31,7 @@ async def api(database_urls: DatabaseUrls) -> AsyncIterator[FastAPI]:
     async def problem(_: Request, error: SluiceError) -> JSONResponse:
         return JSONResponse({"code": error.code, "field": error.field, "detail": error.message}, error.status)
 
-    built.include_router(quota_router(Registry(engine, SystemClock(), Metrics(), timeout_ms=TIMEOUT_MS), principal))
+    built.include_router(quota_router(registry_of(engine, tmp_path), principal))
     yield built
     await engine.dispose()
 

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from decimal import Decimal
+from pathlib import Path
+from uuid import UUID
 
 import orjson
 import psycopg
@@ -11,6 +13,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from app.audit.people import People
 from app.clock import SystemClock
 from app.database import DatabaseUrls, conninfo, create_engine
 from app.errors import BadRequest, NotFound, PreconditionFailed, PreconditionRequired
@@ -18,6 +21,7 @@ from app.observability.metrics import Metrics
 from app.quota.registry import Registry
 from app.settings import DatabaseSettings
 from tests.fixtures.postgres import TIMEOUT_MS
+from tests.fixtures.registry import registry_of
 from tests.fixtures.waiting import until
 
 OP = "op1"
@@ -31,8 +35,8 @@ async def engine(database_urls: DatabaseUrls) -> AsyncIterator[AsyncEngine]:
 
 
 @pytest.fixture
-def registry(engine: AsyncEngine) -> Registry:
-    return Registry(engine, SystemClock(), Metrics(), timeout_ms=TIMEOUT_MS)
+def registry(engine: AsyncEngine, tmp_path: Path) -> Registry:
+    return registry_of(engine, tmp_path)
 
 
 @asynccontextmanager
@@ -79,6 +83,34 @@ async def test_a_change_writes_version_history_and_log_entry(registry: Registry,
     assert [(e["kind"], e["quota_version"]) for e in entries] == [("quota.in_force", 1), ("quota.in_force", 2), ("quota.deleted", 3)]
     for entry, line in zip(entries, reversed(history), strict=True):
         assert (entry.get("before"), entry.get("after"), entry["diff"]) == (line.before, line.after, line.diff)
+        assert ("reason" in entry.get("sealed", {})) is bool(line.reason)
+
+
+async def test_a_reason_is_sealed_in_the_log(registry: Registry, engine: AsyncEngine, tmp_path: Path, database_urls: DatabaseUrls):
+    """What an operator wrote stands in no entry in clear, opens with the operator's key, and stays as it is in the history."""
+    await registry.put("a", {"qps": 5}, if_match=None, operator=OP, reason="alice@example.org asked for it")
+    ((body,),) = await rows(database_urls, "SELECT body FROM audit.intake")
+    entry = orjson.loads(body)
+    people = People(engine, tmp_path / "secrets", SystemClock(), Metrics(), timeout_ms=TIMEOUT_MS)
+
+    assert b"alice" not in body
+    assert await people.keys.open(UUID(entry["id"]), entry["sealed"]) == {"reason": "alice@example.org asked for it"}
+    assert await rows(database_urls, "SELECT subject FROM registry.subject_key") == [(people.pseudonyms.operator(OP),)]
+    assert [line.reason for line in await registry.history("a")] == ["alice@example.org asked for it"]
+
+
+async def test_sealing_needs_no_second_connection(database_urls: DatabaseUrls, tmp_path: Path):
+    """Operators who make their first change at the same moment wait for each other on a pool of one connection, and none for ever."""
+    engine = create_engine(database_urls.registry, DatabaseSettings(pool_size=1))
+    registry = registry_of(engine, tmp_path)
+    try:
+        made = await asyncio.gather(
+            *(registry.put(f"t{number}", {"qps": 5}, if_match=None, operator=f"op{number}", reason="why") for number in range(8))
+        )
+    finally:
+        await engine.dispose()
+
+    assert [tenant.version for tenant in made] == [1] * 8
 
 
 async def test_snapshots_come_back_digit_for_digit(registry: Registry):
@@ -98,12 +130,12 @@ async def test_snapshots_come_back_digit_for_digit(registry: Registry):
     }
 
 
-async def test_another_process_reads_the_same(registry: Registry, engine: AsyncEngine):
+async def test_another_process_reads_the_same(registry: Registry, engine: AsyncEngine, tmp_path: Path):
     """A process that starts later has the same tenants, in the same form."""
     await registry.put("a", {"qps": 0.1, "rate_factors": {"m": 0.8}, "region": "eu-1", "zone": "Asia/Shanghai"}, if_match=None, operator=OP)
     await registry.put("b", {"tpm": 1}, if_match=None, operator=OP)
     await registry.delete("b", if_match=1, operator=OP)
-    other = Registry(engine, SystemClock(), Metrics(), timeout_ms=TIMEOUT_MS)
+    other = registry_of(engine, tmp_path)
     await other.load()
 
     assert other.tenants() == registry.tenants()
@@ -167,10 +199,12 @@ async def test_a_tenant_created_anew_goes_on_counting(registry: Registry):
     assert [line.version for line in await registry.history("a")] == [3, 2, 1]
 
 
-async def test_parallel_changes_leave_no_gap_and_no_double(registry: Registry, engine: AsyncEngine, database_urls: DatabaseUrls):
+async def test_parallel_changes_leave_no_gap_and_no_double(
+    registry: Registry, engine: AsyncEngine, tmp_path: Path, database_urls: DatabaseUrls
+):
     """Eight writers that change one quota at once, each retrying when stale, make 200 versions, lines and entries, and no error."""
     await registry.put("a", {"tpm": 1}, if_match=None, operator=OP)
-    writers = [Registry(engine, SystemClock(), Metrics(), timeout_ms=TIMEOUT_MS) for _ in range(8)]
+    writers = [registry_of(engine, tmp_path) for _ in range(8)]
 
     async def write(number: int, writer: Registry) -> None:
         done = 0
@@ -192,9 +226,9 @@ async def test_parallel_changes_leave_no_gap_and_no_double(registry: Registry, e
     assert list(range(1, 202)) == sorted(int(version) for (version,) in logged)
 
 
-async def test_parallel_creations_make_one_tenant(engine: AsyncEngine):
+async def test_parallel_creations_make_one_tenant(engine: AsyncEngine, tmp_path: Path):
     """Of eight that create the same tenant at once, one does; the others hear that it exists."""
-    writers = [Registry(engine, SystemClock(), Metrics(), timeout_ms=TIMEOUT_MS) for _ in range(8)]
+    writers = [registry_of(engine, tmp_path) for _ in range(8)]
     answers = await asyncio.gather(
         *(writer.put("a", {"tpm": n + 1}, if_match=None, operator=OP, must_be_new=True) for n, writer in enumerate(writers)),
         return_exceptions=True,
@@ -204,9 +238,9 @@ async def test_parallel_creations_make_one_tenant(engine: AsyncEngine):
     assert len(await writers[0].history("a")) == 1
 
 
-async def test_changes_reach_other_processes_within_a_second(registry: Registry, engine: AsyncEngine):
+async def test_changes_reach_other_processes_within_a_second(registry: Registry, engine: AsyncEngine, tmp_path: Path):
     """A change made through one process is in force in another well within a second."""
-    other = Registry(engine, SystemClock(), Metrics(), timeout_ms=TIMEOUT_MS)
+    other = registry_of(engine, tmp_path)
     async with following(other):
         await registry.put("first", {"tpm": 1}, if_match=None, operator=OP)
         await until(lambda: other.tenant("first"))
@@ -218,10 +252,10 @@ async def test_changes_reach_other_processes_within_a_second(registry: Registry,
     assert max(created_s, deleted_s) < 1
 
 
-async def test_a_lost_notification_heals(registry: Registry, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch):
+async def test_a_lost_notification_heals(registry: Registry, engine: AsyncEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A change whose notification never arrives is found at the next regular look."""
     monkeypatch.setattr("app.follower.RECONCILE_S", 0.05)
-    other = Registry(engine, SystemClock(), Metrics(), timeout_ms=TIMEOUT_MS)
+    other = registry_of(engine, tmp_path)
     async with following(other):
         await registry.put("first", {"tpm": 1}, if_match=None, operator=OP)
         await until(lambda: other.tenant("first"))
@@ -231,11 +265,13 @@ async def test_a_lost_notification_heals(registry: Registry, engine: AsyncEngine
         await until(lambda: other.tenant("a"))
 
 
-async def test_a_change_that_commits_late_is_not_skipped(registry: Registry, engine: AsyncEngine, database_urls: DatabaseUrls):
+async def test_a_change_that_commits_late_is_not_skipped(
+    registry: Registry, engine: AsyncEngine, tmp_path: Path, database_urls: DatabaseUrls
+):
     """A transaction that began before a reader's last look and commits after it is still found."""
     await registry.put("late", {"tpm": 1}, if_match=None, operator=OP)
     await registry.put("early", {"tpm": 1}, if_match=None, operator=OP)
-    other = Registry(engine, SystemClock(), Metrics(), timeout_ms=TIMEOUT_MS)
+    other = registry_of(engine, tmp_path)
     async with await psycopg.AsyncConnection.connect(conninfo(database_urls.registry)) as slow, following(other):
         await until(lambda: other.tenant("late"))
         await slow.execute("UPDATE registry.tenant_quota SET tpm = 2, version = 2, changed = pg_current_xact_id() WHERE tenant = 'late'")
@@ -247,13 +283,13 @@ async def test_a_change_that_commits_late_is_not_skipped(registry: Registry, eng
         await until(lambda: other.tenant("late").version == 2)
 
 
-async def test_one_unreadable_row_hides_no_other(registry: Registry, engine: AsyncEngine, database_urls: DatabaseUrls):
+async def test_one_unreadable_row_hides_no_other(registry: Registry, engine: AsyncEngine, tmp_path: Path, database_urls: DatabaseUrls):
     """A row that this version cannot read is left out with a log line; all other tenants are there."""
     await registry.put("good", {"tpm": 1}, if_match=None, operator=OP)
     await registry.put("bad", {"tpm": 1}, if_match=None, operator=OP)
     async with await psycopg.AsyncConnection.connect(conninfo(database_urls.registry)) as connection:
         await connection.execute("UPDATE registry.tenant_quota SET zone = 'Mars/Olympus', version = 2 WHERE tenant = 'bad'")
-    other = Registry(engine, SystemClock(), Metrics(), timeout_ms=TIMEOUT_MS)
+    other = registry_of(engine, tmp_path)
     await other.load()
 
     assert [tenant.id for tenant in other.tenants()] == ["good"]
@@ -305,14 +341,16 @@ async def test_a_caller_who_leaves_does_not_undo_a_change(registry: Registry):
 
 
 @pytest.mark.slow
-async def test_one_change_among_fifty_thousand_tenants_is_one_row_for_everybody(engine: AsyncEngine, database_urls: DatabaseUrls):
+async def test_one_change_among_fifty_thousand_tenants_is_one_row_for_everybody(
+    engine: AsyncEngine, tmp_path: Path, database_urls: DatabaseUrls
+):
     """The replica that makes it uses it at once, another within a second, and neither reads the other tenants again."""
     await rows(
         database_urls,
         "INSERT INTO registry.tenant_quota (tenant, version, deleted, tpm, rate_factors, costs, sla_class, region, zone, updated)"
         " SELECT 't' || n, 1, false, 100, '{}', '{}', 'standard', '', 'UTC', now() FROM generate_series(1, 50000) n RETURNING 1",
     )
-    here, elsewhere = (Registry(engine, SystemClock(), Metrics(), timeout_ms=2000) for _ in range(2))
+    here, elsewhere = (registry_of(engine, tmp_path) for _ in range(2))
     await here.load()
     async with following(elsewhere):
         await until(lambda: elsewhere.tenant("t50000") is not None, within_s=60)
