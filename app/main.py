@@ -2,16 +2,18 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from sqlalchemy.ext.asyncio import AsyncEngine
-from starlette.types import ASGIApp
+from starlette.routing import BaseRoute
+from starlette.types import ASGIApp, Lifespan
 
 from app import __version__, garbage
+from app.api.audit import audit_router
 from app.api.bundles import bundle_routes
 from app.api.decide import HotRoutes
 from app.api.edge import Edge
@@ -21,6 +23,7 @@ from app.api.openapi import install_openapi
 from app.api.quotas import quota_router
 from app.api.readiness import LOOK_MS, Parts
 from app.api.status import Health, status_router
+from app.audit.log import Log
 from app.audit.people import People
 from app.audit.writers import Writers
 from app.auth.keys import Keys, Principal
@@ -95,7 +98,7 @@ class Service:
 
 def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metrics) -> Service:
     """All rooms, wired. Raises ConfigError for a bad models.yaml or secrets folder; nothing is connected yet."""
-    engines = {role: create_engine(getattr(around.urls, role), settings.database) for role in ("registry", "intake")}
+    engines = {role: create_engine(getattr(around.urls, role), settings.database) for role in ("registry", "intake", "log")}
     timeout_ms = settings.database.timeout_ms
     writers = Writers.of(engines["intake"], clock, metrics, marker=around.waiting, timeout_ms=timeout_ms)
     people = People(engines["registry"], around.secrets, clock, metrics, timeout_ms=timeout_ms)
@@ -119,12 +122,13 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
     nodes = Nodes(NodePolicy(policy, batcher, clock, metrics), limiter, clock, metrics, catalog.all, stale_ms=stale_ms)
     follower = Follower([readings.see, nodes.see], clock, metrics, catalog.all, stale_ms=stale_ms, judge=nodes.watch)
     records = Records(writers.intake, people.pseudonyms, clock)
+    audit = Log(engines["log"], writers.intake, people.keys, clock, metrics, timeout_ms=timeout_ms)
     tally = Tally(metrics, writers.summaries)
     rooms = Rooms(clock, catalog, registry, policy, readings, limiter, records, tally, settings.lease.ttl_ms, probes=nodes.watch)
     once = Once(Decider(rooms), limiter, metrics)
     background = Background(clock, metrics)
     looks = Transactions(engines["registry"], metrics, call="readyz", timeout_ms=LOOK_MS)
-    health = Parts(rooms, loader, opa, looks, background).health(metrics)
+    health = Parts(rooms, loader, opa, looks, background, audit.watch).health(metrics)
 
     def follow_telemetry() -> Coroutine[Any, Any, None]:
         return follow(around.telemetry, follower, clock, token=around.telemetry_token)
@@ -138,6 +142,7 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
             background.start("policy", loader.watch)
             background.start("readings", readings.publish)
             background.start("telemetry", follow_telemetry)
+            background.start("log", audit.watch.follow)
             for name, work in {**nodes.work(), **writers.work()}.items():
                 background.start(name, work)
             background.start("leases", lambda: _expire_leases(limiter))
@@ -148,15 +153,26 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
             await nodes.close()
             await _close(policy, batcher, list(engines.values()))
 
-    cold = FastAPI(title="Sluice", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
-    cold.include_router(status_router(health, metrics, lambda: describe(readings.view)))
-    cold.include_router(quota_router(registry, _principal))
-    cold.include_router(lease_router(limiter, registry, _principal))
-    cold.router.routes.extend(bundle_routes(loader, around.opa_token))
-    install_failures(cold)
-    install_openapi(cold)
+    routers = (
+        status_router(health, metrics, lambda: describe(readings.view)),
+        quota_router(registry, _principal),
+        lease_router(limiter, registry, _principal),
+        audit_router(audit, _principal),
+    )
+    cold = _cold(lifespan, routers, bundle_routes(loader, around.opa_token))
     hot = HotRoutes(once, Leases(limiter, settings.lease.ttl_ms))
     return Service(Edge(cold, hot.match, keys, metrics), registry, keys, loader, limiter, health, background)
+
+
+def _cold(lifespan: Lifespan[FastAPI], routers: Iterable[APIRouter], routes: Iterable[BaseRoute]) -> FastAPI:
+    """All routes but the hot ones, which bypass the framework."""
+    cold = FastAPI(title="Sluice", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
+    for router in routers:
+        cold.include_router(router)
+    cold.router.routes.extend(routes)
+    install_failures(cold)
+    install_openapi(cold)
+    return cold
 
 
 async def _expire_leases(limiter: MemoryLimiter) -> None:

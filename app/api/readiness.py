@@ -6,6 +6,7 @@ from sqlalchemy import text
 
 from app.api.gauges import show
 from app.api.status import Health
+from app.audit.standing import Watch
 from app.background import Background
 from app.decision.decide import Rooms
 from app.errors import DependencyDown
@@ -31,6 +32,7 @@ class Parts:
     looks: Transactions
     """Bounded by LOOK_MS, since a frozen server holds whoever waits for it."""
     background: Background
+    log: Watch
 
     def health(self, metrics: Metrics) -> Health:
         """Only the absence of any policy makes a replica unready: all other parts have a written outage."""
@@ -41,8 +43,9 @@ class Parts:
             "engines": self.engines,
             "models": self.models,
             "background": self.beside,
+            "log": self.log.told,
         }
-        return Health(required={"policy": self.policy}, parts=parts, before_scrape=[lambda: show(self.rooms, metrics)])
+        return Health(required={"policy": self.policy}, parts=parts, before_scrape=[lambda: show(self.rooms, self.log, metrics)])
 
     async def policy(self) -> tuple[bool, str]:
         """Whether any policy is in force, and why the newest was refused."""

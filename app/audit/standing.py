@@ -83,8 +83,8 @@ class Watch:
         """Age of the newest checkpoint; None where there is none or that is not known."""
         return None if self.standing is None or self.standing.signed is None else self._age_s(self.standing.signed)
 
-    def describe(self) -> tuple[bool, str]:
-        """Whether the log keeps up, and how it stands."""
+    async def told(self) -> tuple[bool, str]:
+        """Whether the log keeps up, and a sentence on how it stands."""
         standing, waited_s, signed_s = self.standing, self.backlog_age_s(), self.checkpoint_age_s()
         if standing is None or waited_s is None:
             return False, "unknown: the log cannot be read; decisions go on where nothing must be logged first"

@@ -53,6 +53,7 @@ class Metrics:
         self._add_policy()
         self._add_signals()
         self._add_dependencies()
+        self._add_log()
         self.computed = (
             self.quota_used,
             self.in_flight_requests,
@@ -65,6 +66,10 @@ class Metrics:
             self.node_max_num_seqs,
             self.model_blind,
             self.snapshot_age,
+            self.audit_backlog_entries,
+            self.audit_backlog_age,
+            self.audit_log_size,
+            self.audit_checkpoint_age,
         )
         """Gauges that are set when somebody looks (app/api/gauges.py)."""
 
@@ -204,9 +209,9 @@ class Metrics:
         self.audit_pending_bytes = Gauge(
             "sluice_audit_pending_bytes", "Estimated bytes of log entries that wait to be written.", registry=r
         )
-        self.audit_dropped = Counter(
-            "sluice_audit_dropped",
-            "Log entries that found no room to wait, by kind; an audit.gap entry tells of them.",
+        self.audit_lost = Counter(
+            "sluice_audit_lost",
+            "What found no room to wait for the log, by kind of entry (decisions count one by one); an audit.gap entry tells of it.",
             ["kind"],
             registry=r,
         )
@@ -216,4 +221,18 @@ class Metrics:
             "Weighted tokens a tenant spent on a model in the last minute.",
             ["tenant", "model", "region", "sla_class"],
             registry=r,
+        )
+
+    def _add_log(self) -> None:
+        """How far the log has come. Labelled by log, so that what is not known is absent and never 0."""
+        labels, r = ["log"], self.registry
+        self.audit_backlog_entries = Gauge(
+            "sluice_audit_backlog_entries", "Log entries that wait to be sequenced; 10000 stands for any more.", labels, registry=r
+        )
+        self.audit_backlog_age = Gauge(
+            "sluice_audit_backlog_age_seconds", "How long the first of those has waited; 0 where none waits.", labels, registry=r
+        )
+        self.audit_log_size = Gauge("sluice_audit_log_size", "Entries of the log.", labels, registry=r)
+        self.audit_checkpoint_age = Gauge(
+            "sluice_audit_checkpoint_age_seconds", "Age of the newest signed checkpoint; absent before the first.", labels, registry=r
         )
