@@ -3,28 +3,17 @@
 import json
 import os
 import socket
-from pathlib import Path
 
 import pynvml
 import pytest
-import typer
 from sqlalchemy.engine import make_url
 from typer.testing import CliRunner
 
-from app.cli.doctor import doctor
+from tests.fixtures.doctor import COMMAND, examine, external
 from tests.fixtures.engine import free_port
 from tests.fixtures.nvml import Device, Nvml
 from tests.fixtures.serve import Serve
 from tests.fixtures.users import as_nobody
-
-COMMAND = typer.Typer()
-COMMAND.command()(doctor)
-
-
-def examine(*arguments: str, port: int | None = None) -> tuple[int, dict[str, dict]]:
-    """The exit code and the findings by name."""
-    ran = CliRunner().invoke(COMMAND, ["--output", "json", "--port", str(port or free_port()), *arguments])
-    return ran.exit_code, {finding["name"]: finding for finding in json.loads(ran.stdout)}
 
 
 def test_a_complete_machine_is_ok(tmp_path, opa_binary):
@@ -32,7 +21,7 @@ def test_a_complete_machine_is_ok(tmp_path, opa_binary):
     code, findings = examine("--var", str(tmp_path / "var"))
 
     assert {name: finding["level"] for name, finding in findings.items()} == dict.fromkeys(
-        ("python", "packages", "sm3", "var", "disk", "settings", "port", "opa", "database", "gpus"), "ok"
+        ("python", "packages", "sm3", "sm2", "var", "disk", "settings", "port", "opa", "database", "keys", "gpus"), "ok"
     )
     assert code == 0
     assert list(tmp_path.iterdir()) == []
@@ -79,6 +68,7 @@ def test_a_closed_folder_is_a_finding(tmp_path, monkeypatch):
     """A var in a folder that this user may not enter is named with its remedy, and the rest is looked at all the same."""
     monkeypatch.chdir("/")
     tmp_path.chmod(0o700)
+    examine("--var", str(tmp_path / "var"))  # what the command imports may lie where only root reads
     with as_nobody():
         code, findings = examine("--var", str(tmp_path / "var"))
 
@@ -139,11 +129,6 @@ def test_a_closed_parent_is_told(tmp_path):
     _, findings = examine("--var", str(tmp_path / "var"))
 
     assert "is closed to it, so programs and data lie in /var/lib/sluice" in findings["database"]["message"]
-
-
-def external(tmp_path: Path, **urls: str) -> dict[str, dict]:
-    (tmp_path / "sluice.yaml").write_text(json.dumps({"database": urls}))
-    return examine("--var", str(tmp_path))[1]
 
 
 def test_a_database_elsewhere_is_tried_with_each_role(tmp_path, database_urls):
