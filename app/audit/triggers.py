@@ -8,7 +8,7 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
-_NO_LOG = "SELECT WHERE to_regnamespace('audit') IS NULL OR NOT EXISTS (SELECT FROM pg_class WHERE relname = 'head' AND relnamespace = to_regnamespace('audit'))"
+_HEAD = "SELECT oid FROM pg_class WHERE relname = 'head' AND relnamespace = to_regnamespace('audit')"
 _UNGUARDED = """
 WITH guarded AS (
   SELECT c.oid, format('%I.%I', nspname, relname) AS name,
@@ -27,7 +27,7 @@ ORDER BY name, trigger
 
 async def unguarded(connection: AsyncConnection[Any]) -> list[str] | None:
     """Triggers that are missing or do not fire always, as `trigger on table`; None where there is no log yet. Any role may ask."""
-    if await (await connection.execute(_NO_LOG)).fetchone():
+    if not await (await connection.execute(_HEAD)).fetchone():
         return None
     rows = await (await connection.execute(_UNGUARDED)).fetchall()
     return [f"{trigger} on {table}" for table, trigger in rows]
