@@ -1,57 +1,48 @@
 """One running replica: its children, the HTTP server, and an orderly end.
 
 Order matters: PostgreSQL before the schema, the schema before the first key, our socket before the OPA that loads its
-bundle from it. At the end callers are told first, connections are drained then, and PostgreSQL goes last.
+bundle from it. At the end callers are told first, connections are drained then, the log is signed, and PostgreSQL goes last.
 """
 
 import asyncio
-import contextlib
 import functools
 import os
 import secrets
 import signal
 import socket
-import sys
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import cast
-from urllib.parse import urlsplit
 
 import structlog
 import uvicorn
 
-from app import garbage, private_files
+from app import private_files
 from app.api.protocol import Connection, look_at
-from app.api.status import Health
+from app.children import Children
 from app.clock import Clock, SystemClock
 from app.database import DatabaseUrls, external_urls, migrate
 from app.errors import ConfigError
-from app.examples import announce, lay_down_keys, seed_tenants
+from app.examples import lay_down_keys, seed_tenants
 from app.folders import SERVE_LOCK, FolderLock, private_dir, remove_private_dir
 from app.listener import listen, own_url
 from app.main import Service, Surroundings, build
 from app.observability.metrics import Metrics
-from app.policy.embedded import opa_url, start_opa
+from app.policy.embedded import opa_url
 from app.policy.program import find_opa
 from app.postgres import EmbeddedPostgres, secrets_folder
-from app.processes import Kept, Launcher
-from app.settings import EMBEDDED, EngineSettings, Settings
+from app.processes import Launcher
+from app.settings import EMBEDDED, Settings
 from app.telemetry.configuration import token_of
 
 LINGER_S = 1.0
 """How long every decision is answered `draining` before connections end: who rests between two calls hears it, too."""
-FEEDERS_STOP_S = 1.0
 DRAIN_S = 1
 DATABASE_STOP_S = 3.0
-"""Then all children but the database, open requests, the database. Each needs some milliseconds; where all of them hang,
-the whole still ends within 10 s, the last transactions and the least time of each further child included."""
+"""Then the children that serve listens to (FEEDERS_STOP_S), open requests, and the log's process with the database. Each needs some
+milliseconds; where all of them hang, the whole still ends within 10 s, the last transactions and the least time of each child included."""
 KEEP_ALIVE_S = 75
 """Longer than gateways keep idle connections, so that it is never us who closes one that is about to be used."""
-POLICY_TIMEOUT_S = 10.0
-"""OPA loads a bundle in milliseconds; past this the log says what is wrong, and /readyz stays 503."""
-WELL_TIMEOUT_S = 5.0
-"""Children that we started need one or two; engines elsewhere may be down for as long as they like."""
 
 log = structlog.get_logger()
 
@@ -72,7 +63,7 @@ async def serve_until_stopped(settings: Settings, file: Path, var: Path, overrid
         if settings.database.url == EMBEDDED:
             await seed_tenants(service.registry)
             await lay_down_keys(service.keys, var)
-        children = _Children(settings, file, overrides, var, launcher, metrics, around, own_url(listener))
+        children = Children(settings, file, overrides, var, launcher, metrics, around, own_url(listener))
         await _Server(service, children, clock).serve_on(listener)
     finally:
         listener.close()
@@ -120,89 +111,10 @@ def _kept_token(path: Path) -> str:
     return token
 
 
-@dataclass(frozen=True, slots=True)
-class _Children:
-    """The children that need our socket: OPA, the telemetry process, stand-in engines."""
-
-    settings: Settings
-    file: Path
-    overrides: tuple[str, ...]
-    var: Path
-    launcher: Launcher
-    metrics: Metrics
-    around: Surroundings
-    own_url: str
-    started: list[Kept] = field(default_factory=list)
-
-    async def start(self, service: Service) -> None:
-        """Start what is ours to start, beside each other, and say that we are ready."""
-        await asyncio.gather(self._opa(service), self._telemetry(), *(self._stand_in(e) for e in self.settings.engines if e.stand_in))
-        await _all_well(service.health)
-        garbage.settle()
-        announce(self.own_url, self.var, self.settings.engines, embedded=self.settings.database.url == EMBEDDED)
-
-    async def stop(self) -> None:
-        """Stop them again, before our socket closes and the database ends: both would only be missed in the log."""
-        await asyncio.gather(*(child.stop(FEEDERS_STOP_S) for child in self.started))
-
-    async def _opa(self, service: Service) -> None:
-        if self.settings.opa.url == EMBEDDED:
-            opa = await start_opa(
-                self.launcher,
-                self.metrics,
-                binary=self.around.opa_binary,
-                sockets=private_dir(self.var),
-                persist=self.var / "opa",
-                bundle_url=self.own_url,
-                token=self.around.opa_token,
-            )
-            self.started.append(opa)
-        await _first_policy(service)
-
-    async def _telemetry(self) -> None:
-        if self.settings.telemetry.url == EMBEDDED:
-            overrides = (*self.overrides, "log_format=json")  # its lines become ours, in our format
-            options = [part for override in overrides for part in ("--set", override)]
-            arguments = _sluice("telemetry", "--config", self.file, "--listen", self.around.telemetry, *options)
-            self.started.append(await self.launcher.keep("telemetry", arguments))
-
-    async def _stand_in(self, engine: EngineSettings) -> None:
-        port = urlsplit(engine.url).port or 80
-        models = [part for model in engine.models for part in ("--model", model)]
-        options = ["--port", port, "--kind", engine.kind, "--max-num-seqs", engine.max_num_seqs]
-        self.started.append(await self.launcher.keep(engine.name, _sluice("engine", *options, *models)))
-
-
-async def _first_policy(service: Service) -> None:
-    """Offer the first bundle and wait until OPA runs it. Without any we stay up but unready, until the folder is corrected."""
-    await service.loader.begin()
-    if service.loader.state.offered is None:
-        return
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(POLICY_TIMEOUT_S):
-            while service.loader.state.in_force is None:  # noqa: ASYNC110 - OPA's next poll tells, and has no event
-                await asyncio.sleep(0.01)
-
-
-async def _all_well(health: Health) -> None:
-    """Wait until every part is well, but not for long: what is missing then is named in the log and by /readyz."""
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(WELL_TIMEOUT_S):
-            while not all(part["ok"] for part in (await health.report())[1]["parts"].values()):  # noqa: ASYNC110 - parts have no event
-                await asyncio.sleep(0.02)
-    for name, part in (await health.report())[1]["parts"].items():
-        if not part["ok"]:
-            log.warning("started without a part", part=name, detail=part["detail"])
-
-
-def _sluice(*arguments: object) -> list[str]:
-    return [sys.executable, "-m", "app.cli", *map(str, arguments)]
-
-
 class _Server(uvicorn.Server):
     """uvicorn, with our start and our end: children after the socket, draining before the connections close."""
 
-    def __init__(self, service: Service, children: _Children, clock: Clock) -> None:
+    def __init__(self, service: Service, children: Children, clock: Clock) -> None:
         super().__init__(
             uvicorn.Config(
                 service.app,
