@@ -18,11 +18,12 @@ from pathlib import Path
 import structlog
 
 from app.audit.events.summary import decisions_minute
-from app.audit.gaps import Gaps, gap
+from app.audit.gaps import gap
 from app.audit.marker import Marker
 from app.audit.pending import Pending
 from app.clock import Clock
 
+KIND = "decisions.minute"
 MINUTE = timedelta(minutes=1)
 MAX_COUNTS = 20_000
 """Combinations of tenant, model and outcome in one minute: about 5 MB, and 20 MB as entries that wait."""
@@ -61,7 +62,6 @@ class Summaries:
     def __init__(
         self,
         pending: Pending,
-        gaps: Gaps,
         clock: Clock,
         marker: Path,
         *,
@@ -71,7 +71,6 @@ class Summaries:
     ) -> None:
         """`marker`: the file that outlives a kill. `replica`: an id of this process, in each of its entries."""
         self._pending = pending
-        self._gaps = gaps
         self._clock = clock
         self._marker = Marker(marker)
         self._replica = replica
@@ -142,7 +141,7 @@ class Summaries:
                     del minute.counts[key]
                 await asyncio.sleep(0)
             if minute.lost:
-                self._gaps.lose(minute.lost)
+                self._pending.lose(KIND, minute.lost)
             self._closed.popleft()
 
     def _add(self, minute: Minute, key: Combination, count: int) -> None:

@@ -35,7 +35,7 @@ class Writers:
         gaps = Gaps(clock)
         intake = Intake(engine, metrics, gaps, timeout_ms=timeout_ms)
         pending = Pending(intake, clock, metrics)
-        return cls(gaps, intake, pending, Summaries(pending, gaps, clock, marker, replica=str(uuid7())))
+        return cls(gaps, intake, pending, Summaries(pending, clock, marker, replica=str(uuid7())))
 
     def work(self) -> Mapping[str, Work]:
         """What goes on beside requests, by name. `summaries.stop` comes after its end."""

@@ -1,6 +1,7 @@
 """PostgreSQL stopped, frozen and killed under registry, keys and intake."""
 
 import asyncio
+import json
 import os
 import shutil
 import signal
@@ -68,12 +69,13 @@ async def rooms() -> AsyncIterator[Rooms]:
 
 def _rooms(server: EmbeddedPostgres, folder: Path, registry_engine: AsyncEngine, intake_engine: AsyncEngine) -> Rooms:
     clock, metrics, timeout_ms = SystemClock(), Metrics(), SETTINGS.timeout_ms
+    gaps = Gaps(clock)
     return Rooms(
         server,
         metrics,
-        registry_of(registry_engine, folder, metrics=metrics, timeout_ms=timeout_ms),
+        registry_of(registry_engine, folder, metrics=metrics, gaps=gaps, timeout_ms=timeout_ms),
         Keys(registry_engine, clock, metrics, timeout_ms=timeout_ms),
-        Intake(intake_engine, metrics, Gaps(clock), timeout_ms=timeout_ms),
+        Intake(intake_engine, metrics, gaps, timeout_ms=timeout_ms),
     )
 
 
@@ -135,6 +137,10 @@ async def test_a_stopped_server_stops_changes_and_nothing_else(rooms: Rooms):
     changed = await rooms.registry.patch("a", {"tpm": 2}, if_match=1, operator="op")
     await rooms.intake.write(entry(2))
     assert changed.version == 2
+    async with await psycopg.AsyncConnection.connect(conninfo(rooms.server.urls.owner)) as connection:
+        rows = await (await connection.execute("SELECT body FROM audit.intake WHERE body LIKE '%audit.gap%'::bytea")).fetchall()
+    [gap] = [json.loads(bytes(body)) for (body,) in rows]
+    assert (gap["reason"], gap["refused"], gap["lost"]) == ("database_down", 4, 0)  # three changes of quotas and one entry
 
 
 async def test_followers_catch_up_after_an_outage(rooms: Rooms):

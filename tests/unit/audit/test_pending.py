@@ -47,14 +47,14 @@ def told(engine: FakeEngine) -> list:
 
 
 async def test_entries_are_written_in_the_order_they_came(pending: Pending, engine: FakeEngine, clock: ManualClock):
-    """Six hundred entries make three commits and keep their order; nothing waits afterwards."""
-    for number in range(600):
+    """Two hundred and fifty entries make three commits and keep their order; nothing waits afterwards."""
+    for number in range(250):
         pending.add(entry(clock, number))
     assert pending.since == clock.utcnow()
     await pending.flush()
 
-    assert [len(commit) for commit in engine.commits] == [250, 250, 100]
-    assert list(range(600)) == told(engine)
+    assert [len(commit) for commit in engine.commits] == [100, 100, 50]
+    assert list(range(250)) == told(engine)
     assert pending.since is None
 
 
@@ -109,7 +109,7 @@ async def test_a_commit_without_an_answer_is_not_counted_twice(pending: Pending,
 
 
 async def test_what_finds_no_room_is_counted_and_told(engine: FakeEngine, clock: ManualClock, metrics: Metrics):
-    """With room for two entries the third is dropped by kind, and the gap tells the seven events that it stood for."""
+    """With room for two entries the third is dropped, and metric and gap tell the seven events that it stood for."""
     size = len(entry(clock, 1).body) + ENTRY_BYTES
     pending = Pending(fake_intake(engine, clock, metrics), clock, metrics, max_bytes=2 * size)
     for number in (1, 2, 3):
@@ -120,7 +120,7 @@ async def test_what_finds_no_room_is_counted_and_told(engine: FakeEngine, clock:
     await pending.flush()
 
     assert told(engine) == [("full", 0, 7), 1, 2, 4]
-    assert metrics.registry.get_sample_value("sluice_audit_dropped_total", {"kind": "decisions.minute"}) == 1
+    assert metrics.registry.get_sample_value("sluice_audit_lost_total", {"kind": "decisions.minute"}) == 7
     assert metrics.registry.get_sample_value("sluice_audit_pending_bytes") == 0
 
 

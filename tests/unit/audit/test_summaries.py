@@ -28,9 +28,7 @@ class Process:
         self.metrics = Metrics()
         self.intake = fake_intake(engine, clock, self.metrics)
         self.pending = Pending(self.intake, clock, self.metrics, max_bytes=bounds.get("max_bytes", 100_000))
-        self.summaries = Summaries(
-            self.pending, self.intake.gaps, clock, marker, replica=f"r{number}", max_counts=bounds.get("max_counts", 100)
-        )
+        self.summaries = Summaries(self.pending, clock, marker, replica=f"r{number}", max_counts=bounds.get("max_counts", 100))
 
     async def go_on(self) -> None:
         """One round of the work that goes on beside requests; an outage ends it early."""
@@ -155,6 +153,7 @@ async def test_combinations_beyond_the_bound_are_told_as_lost(engine: FakeEngine
 
     assert counted(engine) == [("12:00", "a", "m", "allow", 2), ("12:00", "b", "m", "allow", 1)]
     assert gaps(engine) == [("12:01:30", "12:01:30", "full", 5)]
+    assert process.metrics.registry.get_sample_value("sluice_audit_lost_total", {"kind": "decisions.minute"}) == 5
 
 
 async def test_an_orderly_stop_writes_the_running_minute_and_leaves_no_gap(
