@@ -31,7 +31,21 @@ Row = Callable[[Stage, Run], list[Finding]]
 
 def rows() -> Mapping[str, Row]:
     """Every row."""
-    from bench.rows import backpressure, change, dynamic_quota, memory, miss, steady, telemetry, tenants, token_admission, warm
+    from bench.rows import (
+        backpressure,
+        change,
+        dynamic_quota,
+        log,
+        memory,
+        miss,
+        proof,
+        sensitive,
+        steady,
+        telemetry,
+        tenants,
+        token_admission,
+        warm,
+    )
 
     return {
         "warm": warm.warm,
@@ -44,6 +58,9 @@ def rows() -> Mapping[str, Row]:
         "miss": miss.miss,
         "memory": memory.memory,
         "telemetry": telemetry.telemetry,
+        "log": log.log,
+        "proof": proof.proof,
+        "sensitive": sensitive.sensitive,
         "dynamic_quota": dynamic_quota.dynamic_quota,
         "token_admission": token_admission.token_admission,
         "backpressure": backpressure.backpressure,

@@ -1,0 +1,45 @@
+"""An export of a log that was never in a database, for whoever measures how fast one is checked."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from app.audit.checkpoint import Checkpoint, origin_of, sign
+from app.audit.entry import Entry
+from app.audit.export_file import CheckpointLine, EndLine, EntryLine, Header
+from app.audit.leaf import GENESIS, chain_hash, leaf_bytes, leaf_hash
+from app.audit.tree import Frontier
+from app.signing.certificates import Certificate, make_root, make_signer
+from app.signing.sm2 import PrivateKey
+
+ORIGIN = origin_of(str(UUID(int=0)))
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """The lines of a file, and the root certificate that vouches for it."""
+
+    lines: tuple[bytes, ...]
+    root: Certificate
+
+
+def export(entries: Sequence[Entry], *, every: int) -> Export:
+    """The file of a log with these entries and a checkpoint after `every` of them; their number is a multiple of it."""
+    root_key, key = PrivateKey.generate(), PrivateKey.generate()
+    began = datetime.now(UTC) - timedelta(days=1)
+    root = make_root(root_key, began)
+    signer = make_signer(key.spki, root_key, root, began)
+    frontier, chain, note, lines = Frontier(), GENESIS, "", []
+    for seq, entry in enumerate(entries):
+        leaf = leaf_bytes(seq, entry.retention, entry.body)
+        hashed = leaf_hash(leaf)
+        frontier.append(hashed)
+        chain = chain_hash(chain, hashed)
+        lines.append(EntryLine(leaf, hashed).line())
+        if frontier.size % every == 0:
+            note = sign(Checkpoint(ORIGIN, frontier.size, frontier.root()), key)
+            lines.append(CheckpointLine(note).line())
+    size = frontier.size
+    header = Header(ORIGIN, 0, size, size, GENESIS, (), (), note, (root.der, signer.der))
+    return Export((header.line(), *lines, EndLine(size, chain).line()), root)
