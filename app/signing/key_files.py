@@ -20,7 +20,6 @@ SIGNER_FILE = re.compile(r"([0-9]{4,})\.pem")
 RESTORE = "Restore it from a copy of this folder."
 _ENCRYPTED = "ENCRYPTED PRIVATE KEY"
 _CLEAR = ("PRIVATE KEY", "EC PRIVATE KEY")
-_PROBE = b"sluice"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +104,9 @@ def load_key(text: bytes, passphrase: bytes | None) -> PrivateKey:
 
 
 def check_pair(key: PrivateKey, certificate: Certificate) -> None:
-    """Check that `key` is that of `certificate`, and whole. Raises CertificateRefused, SigningFailed."""
+    """Check that `key` is that of `certificate`. Raises CertificateRefused."""
     if key.spki != certificate.spki:
         raise CertificateRefused(f"this private key is not the one of the certificate {certificate.subject!r}")
-    key.sign(_PROBE)
 
 
 @contextlib.contextmanager

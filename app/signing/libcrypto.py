@@ -35,6 +35,7 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "EVP_PKEY_CTX_new": (c_void_p, (c_void_p, c_void_p)),
     "EVP_PKEY_CTX_free": (None, (c_void_p,)),
     "EVP_PKEY_CTX_set1_id": (c_int, (c_void_p, c_char_p, c_int)),
+    "EVP_PKEY_check": (c_int, (c_void_p,)),
     "EVP_DigestSignInit": (c_int, (c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
     "EVP_DigestVerifyInit": (c_int, (c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
     "EVP_DigestSign": (c_int, (c_void_p, c_char_p, POINTER(c_size_t), c_char_p, c_size_t)),

@@ -93,9 +93,7 @@ def _made_for_trying(file: Path, keys: Path) -> bytes | None:
 
 
 def _for_trying(file: Path) -> bytes:
-    log.info(
-        "audit_keys_for_trying", file=str(file), hint=f"what opens the log's keys lies beside them; for more than trying set {FIELD}"
-    )
+    log.info("audit_keys_for_trying", file=str(file), hint=f"what opens the log's keys lies beside them; for more than trying set {FIELD}")
     return _checked(private_files.write_once(file, secrets.token_urlsafe(RANDOM_BYTES).encode()))
 
 

@@ -111,6 +111,9 @@ class PrivateKey(_Key):
 
     def __init__(self, pointer: int | None, refusal: str) -> None:
         super().__init__(pointer, refusal)
+        # Reading does not look at the scalar. OpenSSL signs for ever with n-1, and in vain with one that is another key's.
+        if not self._is_whole():
+            raise KeyRefused(refusal)
         self.public = PublicKey(self.spki)
 
     @classmethod
@@ -167,6 +170,14 @@ class PrivateKey(_Key):
             if self.public.verify(signature, message):
                 return signature
         raise SigningFailed(f"{ATTEMPTS} signatures in a row do not verify under the key that made them")
+
+    def _is_whole(self) -> bool:
+        check = self._crypto.EVP_PKEY_CTX_new(self._pointer, None)
+        try:
+            return bool(check and self._crypto.EVP_PKEY_check(check) == 1)
+        finally:
+            self._crypto.EVP_PKEY_CTX_free(check)
+            self._crypto.ERR_clear_error()
 
     def _signed(self, message: bytes) -> bytes:
         size = ctypes.c_size_t(MAX_SIGNATURE_BYTES)
