@@ -103,10 +103,11 @@ func (h *Hash) UnmarshalText(text []byte) (err error) {
 type lineReader struct {
 	*bufio.Reader
 	number int
+	long   []byte // a line that is longer than the reader's buffer
 }
 
 func newLineReader(file io.Reader) *lineReader {
-	return &lineReader{Reader: bufio.NewReaderSize(file, maxLineBytes)}
+	return &lineReader{Reader: bufio.NewReader(file)}
 }
 
 // A damaged line was read but is not one; anything else that a read returns is the machine's fault.
@@ -118,11 +119,19 @@ func (d damagedLine) Error() string { return string(d) }
 func (r *lineReader) next() ([]byte, error) {
 	r.number++
 	line, err := r.ReadSlice('\n')
+	for r.long = r.long[:0]; errors.Is(err, bufio.ErrBufferFull); {
+		if r.long = append(r.long, line...); len(r.long) > maxLineBytes {
+			return r.long, damagedLine("it is longer than any line of an export")
+		}
+		line, err = r.ReadSlice('\n')
+	}
+	if len(r.long) > 0 {
+		r.long = append(r.long, line...)
+		line = r.long
+	}
 	switch {
 	case err == nil:
 		return line[:len(line)-1], nil
-	case errors.Is(err, bufio.ErrBufferFull):
-		return line, damagedLine("it is longer than any line of an export")
 	case errors.Is(err, io.EOF) && len(line) > 0:
 		return line, damagedLine("it is cut off in its middle")
 	}
@@ -212,11 +221,20 @@ func parseEntry(leaf []byte) (e envelope, err error) {
 		return e, errors.New("its body is not a JSON object")
 	}
 	for name, field := range map[string]*string{"id": &e.id, "kind": &e.kind, "recorded": &e.recorded} {
-		if err := json.Unmarshal(e.body[name], field); err != nil {
-			return e, fmt.Errorf("its body has no text %q", name)
+		if err := e.member(name, field); err != nil {
+			return e, err
 		}
 	}
 	return e, nil
+}
+
+// member reads one member of the body; missing, null or of another type is an error.
+func (e envelope) member(name string, into any) error {
+	raw := e.body[name]
+	if len(raw) == 0 || string(raw) == "null" || json.Unmarshal(raw, into) != nil {
+		return fmt.Errorf("the member %q of its body is missing or of the wrong type", name)
+	}
+	return nil
 }
 
 // parseNumber reads a count in its one spelling, up to 2^63-1.

@@ -80,8 +80,8 @@ func parseProof(text string) (*proof, error) {
 		}
 		read.path = append(read.path, Hash(step))
 	}
-	block, rest := pem.Decode([]byte(parts[3]))
-	if block == nil || block.Type != "CERTIFICATE" || len(strings.TrimSpace(string(rest))) > 0 {
+	block, _ := pem.Decode([]byte(parts[3]))
+	if block == nil || string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: block.Bytes})) != parts[3] {
 		return nil, errors.New("it does not end with one certificate in PEM")
 	}
 	read.certificate = block.Bytes

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -54,12 +53,12 @@ func (r *retention) read(entry envelope, recorded time.Time) {
 	case "audit.purge":
 		said := purge{entry: entry.seq, recorded: recorded}
 		for name, number := range map[string]*uint64{"first": &said.first, "last": &said.last, "count": &said.count} {
-			if json.Unmarshal(entry.body[name], number) != nil {
+			if entry.member(name, number) != nil {
 				return // it names no entries, and so covers none
 			}
 		}
 		var shelf string
-		if json.Unmarshal(entry.body["shelf"], &shelf) == nil {
+		if entry.member("shelf", &shelf) == nil {
 			r.purges[shelf] = append(r.purges[shelf], said)
 		}
 	case "audit.gap":

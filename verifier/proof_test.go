@@ -1,0 +1,70 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func checkText(t testing.TB, l *memoryLog, text string) (*report, error) {
+	t.Helper()
+	return checkProof(strings.NewReader(text), "test", l.trusted(t))
+}
+
+// Every entry's proof holds.
+func TestProofs(t *testing.T) {
+	l := newLog(t, 7)
+	for seq := range l.leaves {
+		got, err := checkText(t, l, l.proof(t, seq))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.wants(t, whole, -1)
+	}
+}
+
+// Every single changed byte of a proof is found.
+func TestEveryByteOfAProof(t *testing.T) {
+	l := newLog(t, 5)
+	text := []byte(l.proof(t, 2))
+	for i := range text {
+		for _, bit := range []byte{1, 32} {
+			text[i] ^= bit
+			if got, err := checkText(t, l, string(text)); err == nil && got.Verdict != tampered {
+				t.Fatalf("byte %d changed to %q: %s", i, text[i], got.Verdict)
+			}
+			text[i] ^= bit
+		}
+	}
+}
+
+// A proof of another entry, for another root, or under a certificate that had ended, is refused.
+func TestBadProofs(t *testing.T) {
+	l, other := newLog(t, 5), newLog(t, 5)
+	good := l.proof(t, 2)
+	late := newLog(t, 2)
+	late.appendAt(began.AddDate(3, 0, 0), "key.revoked", "")
+	for name, test := range map[string]struct {
+		root *memoryLog
+		text string
+	}{
+		"another root":    {other, good},
+		"another index":   {l, strings.Replace(good, "index 2", "index 3", 1)},
+		"a path too long": {l, strings.Replace(good, "\n\n", "\n47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\n\n", 1)},
+		"cut off":         {l, good[:len(good)-1]},
+		"more":            {l, good + good},
+		"an ended signer": {late, late.proof(t, 2)},
+	} {
+		got, err := checkText(t, test.root, test.text)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if got.Verdict != tampered {
+			t.Errorf("%s: %s", name, got.Verdict)
+		}
+	}
+	for _, text := range []string{"", "garbage", strings.Replace(good, "proof 1", "proof 2", 1)} {
+		if _, err := checkText(t, l, text); err == nil {
+			t.Errorf("%.20q is checked", text)
+		}
+	}
+}
