@@ -101,6 +101,9 @@ class _Reading:
         header, signed = self._header, self._signed
         self._close()
         good_anchors = sum([self._agrees(anchor) for anchor in self._anchors])
+        for proof in header.consistency:
+            if all(anchor.size != proof.size for anchor in self._anchors):
+                self._remarks.append(f"the file has a proof for an anchor of size {proof.size}, and none was given")
         for first, last, why in self._purged.faults():
             self._found("gap", "purge", why, first, last)
         if signed.breaks > 1:
@@ -235,22 +238,20 @@ class _Reading:
         self._signed.settle()
 
     def _agrees(self, anchor: Checkpoint) -> bool:
-        """Whether the file's tree begins with that of `anchor`, or ends with it."""
+        """Whether the file's tree begins with that of `anchor`, or is it: by its root where that was rebuilt, and by a proof in the file."""
         header, size, newest = self._header, anchor.size, self._signed.newest
-        proof = next((one for one in header.consistency if one.size == size), None)
         if size > header.size:
-            good, why = False, f"the log had {size} entries when it was anchored, the file closes at {header.size}: its end was taken off"
-        elif size in self._rebuilt.roots or size == 0:
-            good = anchor.root == self._rebuilt.roots.get(size, EMPTY_ROOT)
-            why = f"the tree of size {size} is not the one that was anchored"
-        elif newest is None or newest.size != header.size:
-            return False  # there is nothing to compare with, and that was told
-        elif proof is not None:
-            good = is_consistent(size, header.size, anchor.root, newest.root, proof.path)
-            why = f"the tree of size {size} that was anchored does not begin this one"
-        else:
-            self._found("unchecked", "anchor", f"the file has no proof for the anchor of size {size}; export it with this anchor")
-            return False
-        if not good:
+            why = f"the log had {size} entries when it was anchored, the file closes at {header.size}: entries were taken off its end"
             self._found("tampered", "anchor", why)
-        return good
+            return False
+        if newest is None or newest.size != header.size:
+            return False  # what closes the file is not proven, which was told, so that there is nothing to compare with
+        proofs = [proof.path for proof in header.consistency if proof.size == size]
+        answers = [is_consistent(size, header.size, anchor.root, newest.root, path) for path in proofs]
+        if size in self._rebuilt.roots or size == 0:
+            answers.append(anchor.root == self._rebuilt.roots.get(size, EMPTY_ROOT))
+        if not answers:
+            self._found("unchecked", "anchor", f"the file has no proof for the anchor of size {size}; export it with this anchor")
+        elif not all(answers):
+            self._found("tampered", "anchor", f"the tree of size {size} is not the one that was anchored")
+        return bool(answers) and all(answers)

@@ -20,6 +20,8 @@ from app.signing.sm2 import KeyRefused, PrivateKey, PublicKey
 ROOT_LIFE = timedelta(days=20 * 365)  # outlives the longest retention of entries that its signers signed
 SIGNER_LIFE = timedelta(days=2 * 365)  # to be replaced each year; the second is for those who are late
 BACKDATED = timedelta(hours=1)  # the clock of whoever verifies may be behind ours
+SM2_WITH_SM3 = "1.2.156.10197.1.501"
+CURVE = "1.2.156.10197.1.301"
 ALGORITHM = bytes.fromhex("300a06082a811ccf55018375")
 """DER of SM2-with-SM3 without parameters."""
 MAX_DER_BYTES = 16 * 1024  # thirty times ours; what is larger is not worth taking apart
@@ -160,7 +162,7 @@ def _check_form(certificate: Certificate) -> None:
     if tbs["version"].native != "v3":
         raise CertificateRefused(f"{called} is not of version 3")
     if tbs["signature"].dump() != ALGORITHM or parsed["signature_algorithm"].dump() != ALGORITHM:
-        raise CertificateRefused(f"{called} is not signed with SM2-with-SM3 (1.2.156.10197.1.501, parameters absent), named alike twice")
+        raise CertificateRefused(f"{called} is not signed with SM2-with-SM3 ({SM2_WITH_SM3}, parameters absent), named alike twice")
     names = [extension["extn_id"].native for extension in tbs["extensions"]]
     if len(set(names)) != len(names):
         raise CertificateRefused(f"{called} has an extension twice")
@@ -177,7 +179,8 @@ def _check_issued(certificate: Certificate, issuer: Certificate) -> None:
         raise CertificateRefused(f"{called} was issued by another key than that of {_called(issuer)}")
     try:
         _ = certificate.public_key
-        signed = issuer.public_key.verify(parsed["signature_value"].native, tbs.dump())
+        unused_bits, signature = parsed["signature_value"].contents[:1], parsed["signature_value"].contents[1:]
+        signed = unused_bits == b"\0" and issuer.public_key.verify(signature, tbs.dump())
     except KeyRefused as error:
         raise CertificateRefused(f"{called}: {error.message}") from None
     if not signed:
@@ -243,10 +246,11 @@ def _time(instant: datetime) -> x509.Time:
 
 def _teach_asn1crypto() -> None:
     """Give asn1crypto the names of SM2's identifiers; twice is once."""
-    algos.SignedDigestAlgorithmId._map["1.2.156.10197.1.501"] = "sm2_sm3"  # noqa: SLF001 - it has no other way
-    algos.SignedDigestAlgorithmId._reverse_map = None  # noqa: SLF001
-    if "1.2.156.10197.1.301" not in asn1_keys.NamedCurve._map:  # noqa: SLF001
-        asn1_keys.NamedCurve.register("sm2p256v1", "1.2.156.10197.1.301", 32)
+    algorithms = algos.SignedDigestAlgorithmId
+    algorithms._map[SM2_WITH_SM3] = "sm2_sm3"  # noqa: SLF001 - only curves can be registered by a public way
+    if algorithms._reverse_map is not None:  # noqa: SLF001 - made of the first at its first use
+        algorithms._reverse_map["sm2_sm3"] = SM2_WITH_SM3  # noqa: SLF001
+    asn1_keys.NamedCurve.register("sm2p256v1", CURVE, 32)
 
 
 _teach_asn1crypto()
