@@ -121,7 +121,7 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
     stale_ms = settings.telemetry.stale_ms
     nodes = Nodes(NodePolicy(policy, batcher, clock, metrics), limiter, clock, metrics, catalog.all, stale_ms=stale_ms)
     follower = Follower([readings.see, nodes.see], clock, metrics, catalog.all, stale_ms=stale_ms, judge=nodes.watch)
-    records = Records(writers.intake, people.pseudonyms, clock)
+    records = Records(writers.intake, writers.pending, people, clock)
     audit = Log(engines["log"], writers.intake, people.keys, clock, metrics, timeout_ms=timeout_ms)
     tally = Tally(metrics, writers.summaries)
     rooms = Rooms(clock, catalog, registry, policy, readings, limiter, records, tally, settings.lease.ttl_ms, probes=nodes.watch)
@@ -160,7 +160,7 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
         audit_router(audit, _principal),
     )
     cold = _cold(lifespan, routers, bundle_routes(loader, around.opa_token))
-    hot = HotRoutes(once, Leases(limiter, settings.lease.ttl_ms))
+    hot = HotRoutes(once, Leases(limiter, records, settings.lease.ttl_ms))
     return Service(Edge(cold, hot.match, keys, metrics), registry, keys, loader, limiter, health, background)
 
 

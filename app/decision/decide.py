@@ -137,7 +137,9 @@ class Decider:
     async def _write(self, asking: Asking, spec: ModelSpec | None, terms: Terms, decision: Decision) -> Decision:
         """Commit what is owed to the log before the answer leaves; without it nothing is granted and nothing stays spent."""
         try:
-            await self._rooms.records.write(asking, spec, terms, decision)
+            owed = await self._rooms.records.write(asking, spec, terms, decision)
+            if owed is not None:
+                await self._rooms.limiter.keep_note(decision.facts.id, owed.pack())
         except Exception as error:  # whatever it is, what must be in the log first is not
             if not isinstance(error, DependencyDown):
                 log.exception("the log entry of a decision was not written", decision_id=decision.facts.id)

@@ -1,67 +1,167 @@
 """What a decision writes into the log: every access to a sensitive model, every refusal by policy, every waiver used.
 
-When down: a decision that must be logged and cannot be is not given; decide.py refunds it and answers audit_unavailable.
+People stand in it as pseudonyms. What was said in words that no model's spec declares is sealed under a key of the subject, else
+of the address, else of the credential.
+
+When down: a decision that must be logged and cannot be is not given; decide.py refunds it and answers audit_unavailable. The
+confirmation of an access that was given is not refused: it waits, and until it is written the access counts as unconfirmed.
 """
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 
 from app.audit.entry import Entry
-from app.audit.events.access import AccessOutcome, Asked, policy_refusal, sensitive_access
+from app.audit.events.access import AccessOutcome, Asked, access_confirmed, policy_refusal, sensitive_access, waiver_used
 from app.audit.intake import Intake
-from app.audit.pseudonym import Pseudonyms
+from app.audit.pending import Pending
+from app.audit.people import People
+from app.audit.subject_keys import SubjectKey
 from app.catalog.models import ModelSpec
 from app.clock import Clock
-from app.decision.decision import Decision
-from app.decision.request import Asking, DecideRequest
-from app.policy.terms import Terms
+from app.decision.confirmation import MET_HERE, Confirmation, owed_by_gateway
+from app.decision.decision import Decision, Reason
+from app.decision.request import DEFAULT_ACTION, Asking
+from app.errors import DependencyDown
+from app.policy.terms import Deny, Terms
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """One decision as its entries tell it."""
+
+    asked: Asked
+    texts: Mapping[str, str | None]
+    """What is only told sealed."""
+    key: SubjectKey
+    recorded: datetime
+    retention_days: int | None
 
 
 class Records:
     """Turns decisions into entries and hands them to the intake."""
 
-    def __init__(self, intake: Intake, pseudonyms: Pseudonyms, clock: Clock) -> None:
+    def __init__(self, intake: Intake, pending: Pending, people: People, clock: Clock) -> None:
         self._intake = intake
-        self._pseudonyms = pseudonyms
+        self._pending = pending
+        self._people = people
         self._clock = clock
 
-    async def write(self, asking: Asking, spec: ModelSpec | None, terms: Terms, decision: Decision) -> None:
-        """Commit the entry of a decision that owes one, else nothing. Raises DependencyDown where it could not be committed."""
-        entry = self._entry(asking, spec, terms, decision)
-        if entry is not None:
-            await self._intake.write(entry)
+    async def write(self, asking: Asking, spec: ModelSpec | None, terms: Terms, decision: Decision) -> Confirmation | None:
+        """Commit the entries that a decision owes, all or none, and return what the gateway must confirm of an access.
 
-    def _entry(self, asking: Asking, spec: ModelSpec | None, terms: Terms, decision: Decision) -> Entry | None:
-        obliged = any(obligation.code == "audit" for obligation in terms.obligations)
-        sensitive = obliged or (spec is not None and spec.sensitive is not None)
-        forbidden = any(deny.status == 403 for deny in terms.denies)
+        Raises DependencyDown where they could not be committed.
+        """
+        sensitive, forbidden = _is_sensitive(spec, terms), _is_forbidden(terms, decision)
         if not (sensitive or forbidden or terms.waived):
             return None
-        request, peer = asking.request, asking.peer
+        told = await self._tell(asking, spec, terms, decision)
+        owed = owed_by_gateway(terms) if sensitive and decision.allow else ()
+        entries = [_waiver(told, terms, decision)] if terms.waived else []
+        if sensitive:
+            entries.append(_access(told, decision, owed))
+        elif forbidden:
+            entries.append(_refusal(told, decision))
+        await self._intake.write(*entries)
+        return Confirmation(told.asked, told.retention_days, owed) if owed else None
+
+    async def confirm(self, confirmation: Confirmation) -> None:
+        """Write that the gateway met what it owed, now or, in an outage, afterwards."""
+        entry = access_confirmed(
+            confirmation.asked,
+            recorded=self._clock.utcnow(),
+            retention_days=confirmation.retention_days,
+            obligations_met=confirmation.owed,
+        )
+        try:
+            await self._intake.commit(entry)
+        except DependencyDown:
+            self._pending.add(entry)
+
+    async def _tell(self, asking: Asking, spec: ModelSpec | None, terms: Terms, decision: Decision) -> _Told:
+        request, peer, pseudonyms = asking.request, asking.peer, self._people.pseudonyms
+        subject_id = request.subject.id if request.subject else None
+        subject = pseudonyms.subject(request.tenant, subject_id) if subject_id else None
+        address = pseudonyms.address(request.tenant, peer) if peer else None
+        action, purpose = _in_clear(asking, spec)
         asked = Asked(
             operator=asking.caller.name,
             tenant=request.tenant,
             model=request.model,
-            action=request.action,
+            action=action,
             decision_id=decision.facts.id,
             policy_revision=terms.revision,
             quota_version=decision.facts.quota_version,
-            subject=self._subject(request),
-            address=self._pseudonyms.address(request.tenant, peer) if peer else None,
-            purpose=request.purpose,
-            approval_id=request.approval_id,
+            subject=subject,
+            address=address,
+            purpose=purpose,
         )
-        reasons: list[dict[str, Any]] = [{"code": reason.code, "rule": reason.rule} for reason in decision.reasons]
-        reasons += [{"code": deny.code, "rule": deny.rule, "waived": True} for deny in terms.waived]
-        recorded, days = self._clock.utcnow(), _retention_days(spec, terms)
-        if sensitive:
-            outcome: AccessOutcome = "allowed" if decision.allow else "refused"
-            return sensitive_access(asked, outcome, recorded=recorded, retention_days=days, reasons=reasons)
-        return policy_refusal(asked, recorded=recorded, reasons=reasons, retention_days=days)
+        texts = {
+            "subject": subject_id,
+            "address": peer,
+            "action": None if action else request.action,
+            "purpose": None if purpose else request.purpose,
+            "approval_id": request.approval_id,
+        }
+        with self._intake.gaps.refusing():
+            key = await self._people.keys.key(subject or address or pseudonyms.operator(asking.caller.name))
+        return _Told(asked, texts, key, self._clock.utcnow(), _retention_days(spec, terms))
 
-    def _subject(self, request: DecideRequest) -> str | None:
-        if request.subject is None or request.subject.id is None:
-            return None
-        return self._pseudonyms.subject(request.tenant, request.subject.id)
+
+def _is_sensitive(spec: ModelSpec | None, terms: Terms) -> bool:
+    obliged = any(obligation.code == MET_HERE for obligation in terms.obligations)
+    return obliged or (spec is not None and spec.sensitive is not None)
+
+
+def _is_forbidden(terms: Terms, decision: Decision) -> bool:
+    return decision.status == 403 or any(deny.status == 403 for deny in terms.denies)
+
+
+def _in_clear(asking: Asking, spec: ModelSpec | None) -> tuple[str | None, str | None]:
+    """Action and purpose where the model's spec declares the word; anything else might say something about a person."""
+    action, purpose = asking.request.action, asking.request.purpose
+    declared = spec.sensitive if spec else None
+    actions = {DEFAULT_ACTION, *(declared.actions if declared else ())}
+    purposes = declared.purposes if declared else ()
+    return action if action in actions else None, purpose if purpose in purposes else None
+
+
+def _waiver(told: _Told, terms: Terms, decision: Decision) -> Entry:
+    return waiver_used(
+        told.asked,
+        "allowed" if decision.allow else "refused",
+        recorded=told.recorded,
+        waived=_reasons(terms.waived),
+        retention_days=told.retention_days,
+        sealed=told.key.seal(told.texts),
+    )
+
+
+def _access(told: _Told, decision: Decision, owed: Sequence[str]) -> Entry:
+    granted: AccessOutcome = "unconfirmed" if owed else "allowed"
+    return sensitive_access(
+        told.asked,
+        granted if decision.allow else "refused",
+        recorded=told.recorded,
+        retention_days=told.retention_days,
+        reasons=_reasons(decision.reasons),
+        obligations=owed,
+        sealed=told.key.seal(told.texts),
+    )
+
+
+def _refusal(told: _Told, decision: Decision) -> Entry:
+    return policy_refusal(
+        told.asked,
+        recorded=told.recorded,
+        reasons=_reasons(decision.reasons),
+        retention_days=told.retention_days,
+        sealed=told.key.seal(told.texts),
+    )
+
+
+def _reasons(reasons: Sequence[Reason | Deny]) -> list[dict[str, str | None]]:
+    return [{"code": reason.code, "rule": reason.rule} for reason in reasons]
 
 
 def _retention_days(spec: ModelSpec | None, terms: Terms) -> int | None:

@@ -3,7 +3,9 @@
 from typing import Any
 
 from app.auth.keys import Principal
+from app.decision.confirmation import Confirmation
 from app.decision.decision import number
+from app.decision.entries import Records
 from app.decision.request import RenewRequest, SettleRequest
 from app.limiter.charge import Settlement, Usage
 from app.limiter.memory import MemoryLimiter
@@ -12,14 +14,24 @@ from app.limiter.memory import MemoryLimiter
 class Leases:
     """Settle, renew and cancel, each for the credential that was given the lease."""
 
-    def __init__(self, limiter: MemoryLimiter, ttl_ms: float) -> None:
+    def __init__(self, limiter: MemoryLimiter, records: Records, ttl_ms: float) -> None:
         self._limiter = limiter
+        self._records = records
         self._ttl_ms = ttl_ms
 
     async def settle(self, lease_id: str, caller: Principal, report: SettleRequest) -> dict[str, Any]:
-        """Charge or refund the difference and free the slot. Raises NotFound for an unknown or forgotten lease."""
+        """Charge or refund the difference, free the slot, and confirm the access where the gateway met what it owed.
+
+        Raises NotFound for an unknown or forgotten lease. A later report can still confirm, as long as the lease is known.
+        """
         usage = Usage(report.prompt_tokens, report.completion_tokens, report.cached_tokens, report.outcome)
-        return _document(await self._limiter.settle(lease_id, caller.key_id, usage))
+        settlement = await self._limiter.settle(lease_id, caller.key_id, usage)
+        if report.obligations_met and settlement.note is not None:
+            owed = Confirmation.unpack(settlement.note)
+            # Taken before it is written: of several reports that confirm one writes.
+            if owed.met_by(report.obligations_met) and await self._limiter.take_note(lease_id) is not None:
+                await self._records.confirm(owed)
+        return _document(settlement)
 
     async def renew(self, lease_id: str, caller: Principal, wish: RenewRequest) -> dict[str, Any]:
         """A new life from now on. Raises NotFound, or Conflict where the lease has ended."""

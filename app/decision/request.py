@@ -15,6 +15,7 @@ MAX_BATCH = 256
 
 Tokens = Annotated[int, Field(ge=0, le=MAX_TOKENS)]
 MAX_TEXT_CHARS = 128
+DEFAULT_ACTION = "infer"
 
 
 Text = Annotated[str, Field(min_length=1), AfterValidator(validator(partial(plain_text, field="text", most_chars=MAX_TEXT_CHARS)))]
@@ -46,7 +47,7 @@ class DecideRequest(BaseModel):
     """Tokens of the prompt, as the gateway counts or estimates them."""
     max_tokens: Tokens | None = None
     """Most tokens that one choice may generate."""
-    action: Text = "infer"
+    action: Text = DEFAULT_ACTION
     """What is done with the model."""
     n: Annotated[int, Field(ge=1, le=128)] = 1
     """Choices asked for: each may take `max_tokens`."""
@@ -58,9 +59,9 @@ class DecideRequest(BaseModel):
     request_id: Text | None = None
     """Makes the call repeatable: an admitted request is answered again, charged once."""
     approval_id: Text | None = None
-    """Kept in the log."""
+    """Kept in the log, sealed."""
     purpose: Text | None = None
-    """For rules to read, and kept in the log."""
+    """For rules to read, and kept in the log: sealed, unless the model's spec declares it."""
     node: Text | None = None
     """The node the gateway has already chosen; kept where it is live, else another is named."""
 
@@ -83,7 +84,7 @@ class SettleRequest(BaseModel):
     e2e_ms: Annotated[float, Field(ge=0, allow_inf_nan=False, strict=False)] | None = None
     """Milliseconds of the whole call; checked, and so far not used."""
     obligations_met: list[Text] | None = None
-    """Codes of the obligations that the gateway met; checked, and so far not used."""
+    """Codes of the obligations that the gateway met: once they cover all of its decision but `audit`, the log says so."""
 
 
 class RenewRequest(BaseModel):

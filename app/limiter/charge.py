@@ -144,6 +144,8 @@ class Settlement:
     """True where the same settle had been taken before: this is its answer again, nothing changed now."""
     flags: tuple[str, ...] = ()
     """estimated, cached_implausible, over_reserved (more completion than reserved)."""
+    note: bytes | None = None
+    """What whoever admitted the request keeps with the lease."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,8 @@ class Lease:
     state: State = "live"
     ended_ms: float = 0.0
     answer: bytes | None = None
+    note: bytes | None = None
+    """Of whoever admitted the request; nothing here reads it."""
     settled_by: Usage | None = None
     settlement: Settlement | None = None
 

@@ -74,6 +74,19 @@ class MemoryLimiter:
         self._step()
         self._records.record(self._records.find(lease_id, None), answer)
 
+    async def keep_note(self, lease_id: str, note: bytes) -> None:
+        """Keep a note with a lease as long as it is known: every settlement of it has the note. Raises NotFound."""
+        self._step()
+        self._records.note(self._records.find(lease_id, None), note)
+
+    async def take_note(self, lease_id: str) -> bytes | None:
+        """The note of a lease, which is gone then: of several that ask one gets it. Raises NotFound."""
+        self._step()
+        lease = self._records.find(lease_id, None)
+        note = lease.note
+        self._records.note(lease, None)
+        return note
+
     async def settle(self, lease_id: str, scope: str, usage: Usage) -> Settlement:
         """Charge what was used and free the slot.
 
@@ -83,7 +96,7 @@ class MemoryLimiter:
         now_ms = self._step()
         lease = self._records.find(lease_id, scope)
         if lease.settlement is not None and lease.settled_by == usage:
-            return replace(lease.settlement, repeated=True)
+            return replace(lease.settlement, repeated=True, note=lease.note)
         if lease.state == "cancelled":
             raise LeaseEnded(f"lease {lease_id!r} was cancelled and refunded; there is nothing to settle", field="lease_id")
         freed = lease.state == "live"
@@ -103,7 +116,7 @@ class MemoryLimiter:
         for flag in flags:
             self._flags.labels(flag).inc()
         lease.settled_by = usage
-        lease.settlement = Settlement(lease_id, usage.outcome, tokens, refunded, freed, repeated=False, flags=flags)
+        lease.settlement = Settlement(lease_id, usage.outcome, tokens, refunded, freed, repeated=False, flags=flags, note=lease.note)
         return lease.settlement
 
     async def renew(self, lease_id: str, scope: str, ttl_ms: float) -> float:

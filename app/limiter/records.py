@@ -76,6 +76,13 @@ class LeaseRecords:
         self.bytes += len(answer) - len(lease.answer or b"")
         lease.answer = answer
 
+    def note(self, lease: Lease, note: bytes | None) -> None:
+        """Keep a note with the lease, or let go of the one that it has."""
+        grown = len(note or b"") - len(lease.note or b"")
+        lease.note = note
+        lease.size_bytes += grown
+        self.bytes += grown
+
     def renew(self, lease: Lease, expires_ms: float) -> None:
         """Move a live lease's end."""
         lease.expires_ms = expires_ms

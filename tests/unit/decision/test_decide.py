@@ -62,6 +62,7 @@ class Bench:
         self.metrics = metrics
         self.terms, self.log_error, self.asked, self.watched, self.summed = terms, log_error, [], [], []
         self.tickets = Tickets(due or {})
+        self.owed = None
         known = Tenant.of("a", Quota(qps=Decimal(50), tpm=1000), 3) if tenant else None
         self.decider = Decider(
             Rooms(
@@ -98,6 +99,7 @@ class Bench:
     async def _write(self, *_):
         if self.log_error is not None:
             raise self.log_error
+        return self.owed
 
     async def decide(self, *, explain=False, **fields):
         request = DecideRequest.model_validate({"tenant": "a", "model": "m", "prompt_tokens": 10, "max_tokens": 20} | fields)
@@ -384,3 +386,12 @@ async def test_every_decision_is_counted_for_the_log():
     await bench.decide()
 
     assert bench.summed == [("a", "m", "allow"), ("a", "m", "quota"), (None, None, "deny"), ("a", "m", "error")]
+
+
+async def test_what_must_be_confirmed_is_kept_with_the_lease():
+    """What the log says an access still owes comes back when its lease is settled."""
+    bench = Bench()
+    bench.owed = SimpleNamespace(pack=lambda: b"owed")
+    decision = await bench.decide()
+
+    assert (await bench.limiter.settle(decision.facts.id, "k-1", Usage(1, 1))).note == b"owed"

@@ -1,23 +1,33 @@
 """Which decisions owe the log an entry, and what it says of the people in them."""
 
+import base64
+import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
-import orjson
 import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from app.audit.entry import Entry
+from app.audit.gaps import Gaps
+from app.audit.pending import Pending
 from app.audit.pseudonym import Pseudonyms
+from app.audit.subject_keys import SubjectKey
 from app.auth.keys import Principal
 from app.catalog.models import ModelSpec, Sensitive
 from app.clock import ManualClock
+from app.decision.confirmation import Confirmation
 from app.decision.decision import Decision, Facts, Reason
 from app.decision.entries import Records
 from app.decision.request import Asking, DecideRequest
+from app.errors import DependencyDown
+from app.observability.metrics import Metrics
 from app.policy.terms import Deny, Obligation, Terms
+from tests.fixtures.outage import FakeEngine, fake_intake
 
 CALLER = Principal("k-1", "gate", frozenset({"gateway"}), frozenset({"*"}))
 PLAIN = ModelSpec(id="m")
@@ -34,24 +44,58 @@ class Log:
     """Records, and what they wrote."""
 
     records: Records
-    written: list[Entry]
+    engine: FakeEngine
+    pending: Pending
+
+    async def write(self, spec: ModelSpec | None, terms: Terms, decision: Decision, **fields: Any) -> Confirmation | None:
+        """Have a decision write what it owes."""
+        request = DecideRequest.model_validate({"tenant": "a", "model": "m", **fields})
+        return await self.records.write(Asking(request, CALLER, peer="192.0.2.7"), spec, terms, decision)
 
     async def body(self, spec: ModelSpec | None, terms: Terms, decision: Decision, **fields: Any) -> Any:
-        """The envelope that a decision leaves, or None."""
-        request = DecideRequest.model_validate({"tenant": "a", "model": "m", **fields})
-        await self.records.write(Asking(request, CALLER, peer="192.0.2.7"), spec, terms, decision)
-        return orjson.loads(self.written[-1].body) if self.written else None
+        """The last envelope that a decision leaves, or None."""
+        await self.write(spec, terms, decision, **fields)
+        return self.engine.bodies[-1] if self.engine.bodies else None
+
+
+class OneKey:
+    """Stands in for the keys of everybody."""
+
+    def __init__(self) -> None:
+        self.owners: list[str] = []
+        self.down = False
+
+    async def key(self, owner: str) -> SubjectKey:
+        if self.down:
+            raise DependencyDown("PostgreSQL: no server")
+        self.owners.append(owner)
+        return SubjectKey(UUID(int=1), AESGCM(bytes(32)))
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Log:
-    written: list[Entry] = []
+def keys() -> OneKey:
+    return OneKey()
 
-    async def write(*entries: Entry) -> None:
-        written.extend(entries)
 
-    clock = ManualClock(datetime(2026, 1, 2, tzinfo=UTC))
-    return Log(Records(SimpleNamespace(write=write), Pseudonyms(tmp_path), clock), written)  # type: ignore[arg-type]
+@pytest.fixture
+def people(tmp_path: Path, keys: OneKey) -> Any:
+    return SimpleNamespace(pseudonyms=Pseudonyms(tmp_path), keys=keys)
+
+
+@pytest.fixture
+def log(people: Any) -> Log:
+    clock, metrics, engine = ManualClock(datetime(2026, 1, 2, tzinfo=UTC)), Metrics(), FakeEngine()
+    intake = fake_intake(engine, clock, metrics)
+    pending = Pending(intake, clock, metrics)
+    return Log(Records(intake, pending, people, clock), engine, pending)
+
+
+def opened(body: Any) -> dict[str, str]:
+    """What is sealed in an entry, in clear."""
+    key = SubjectKey(UUID(int=1), AESGCM(bytes(32)))
+    return {
+        member: key.open(UUID(body["id"]), member, base64.b64decode(text.split(":")[2])) for member, text in body.get("sealed", {}).items()
+    }
 
 
 @pytest.mark.parametrize(
@@ -65,7 +109,11 @@ def log(tmp_path: Path) -> Log:
         (SENSITIVE, Terms("r1"), FULL, ("sensitive.access", "refused")),
         (SENSITIVE, Terms("r1", denies=(DENY,)), REFUSED, ("sensitive.access", "refused")),
         (PLAIN, Terms("r1", obligations=(Obligation("audit", 184),)), ALLOWED, ("sensitive.access", "allowed")),
+        (SENSITIVE, Terms("r1", obligations=(Obligation("audit"),)), ALLOWED, ("sensitive.access", "allowed")),
+        (SENSITIVE, Terms("r1", obligations=(Obligation("audit"), Obligation("mask"))), ALLOWED, ("sensitive.access", "unconfirmed")),
+        (SENSITIVE, Terms("r1", obligations=(Obligation("audit"), Obligation("mask"))), FULL, ("sensitive.access", "refused")),
         (PLAIN, Terms("r1", obligations=(Obligation("mask"),)), ALLOWED, None),
+        (PLAIN, Terms("r1"), REFUSED, ("policy.refusal", "refused")),
     ],
 )
 async def test_what_owes_an_entry(log: Log, spec: ModelSpec | None, terms: Terms, decision: Decision, wrote: tuple[str, str] | None):
@@ -75,22 +123,36 @@ async def test_what_owes_an_entry(log: Log, spec: ModelSpec | None, terms: Terms
     assert (body and (body["kind"], body["outcome"])) == wrote
 
 
-async def test_a_waiver_is_recorded_with_what_it_waived(log: Log):
-    """Break-glass leaves an entry although the request was admitted, naming the refusal that was lifted."""
-    body = await log.body(PLAIN, Terms("r1", waived=(DENY,)), ALLOWED)
+@pytest.mark.parametrize(
+    ("spec", "decision", "wrote"),
+    [
+        (PLAIN, ALLOWED, [("waiver.used", "allowed")]),
+        (PLAIN, FULL, [("waiver.used", "refused")]),
+        (PLAIN, REFUSED, [("waiver.used", "refused"), ("policy.refusal", "refused")]),
+        (SENSITIVE, ALLOWED, [("waiver.used", "allowed"), ("sensitive.access", "allowed")]),
+    ],
+)
+async def test_a_waiver_is_an_entry_of_its_own(log: Log, spec: ModelSpec, decision: Decision, wrote: list):
+    """Break-glass names the refusal that was lifted, beside whatever else the decision owes, in one commit."""
+    await log.body(spec, Terms("r1", waived=(DENY,)), decision)
+    (commit,) = log.engine.commits
 
-    assert body["reasons"] == [{"code": "no", "rule": "x", "waived": True}]
+    assert [(body["kind"], body["outcome"]) for body in commit] == wrote
+    assert commit[0]["waived"] == [{"code": "no", "rule": "x"}]
+    assert len({body["id"] for body in commit}) == len(wrote)
+    assert {body["decision_id"] for body in commit} == {"d-1"}
 
 
 async def test_people_are_pseudonyms_of_their_tenant(log: Log):
-    """The same person has one pseudonym in a tenant and another in another; the id is nowhere in the bytes."""
+    """The same person has one pseudonym in a tenant and another in another; the id is nowhere in the bytes, and opens with their key."""
     bodies = [
         await log.body(SENSITIVE, Terms("r1"), ALLOWED, tenant=tenant, subject={"id": "alice@example.org"}) for tenant in ("a", "a", "b")
     ]
 
     subjects = [body["subject"] for body in bodies]
     assert subjects[0] == subjects[1] != subjects[2]
-    assert all(b"alice" not in entry.body for entry in log.written)
+    assert "alice" not in json.dumps(bodies)
+    assert opened(bodies[0]) == {"subject": "alice@example.org", "address": "192.0.2.7"}
 
 
 async def test_addresses_are_pseudonyms_too(log: Log):
@@ -98,7 +160,110 @@ async def test_addresses_are_pseudonyms_too(log: Log):
     body = await log.body(SENSITIVE, Terms("r1"), ALLOWED)
 
     assert body["address"].startswith("p1:")
-    assert b"192.0.2.7" not in log.written[-1].body
+    assert "192.0.2.7" not in json.dumps(body)
+    assert opened(body) == {"address": "192.0.2.7"}
+
+
+async def test_words_of_the_spec_stand_in_clear(log: Log):
+    """Actions and purposes that the model's spec declares can be searched for, and the action that needs no word."""
+    spec = ModelSpec(id="m", sensitive=Sensitive(roles=("r",), retention_days=365, actions=("train",), purposes=("audit",)))
+    declared = await log.body(spec, Terms("r1"), ALLOWED, action="train", purpose="audit")
+    usual = await log.body(None, Terms("r1"), REFUSED)
+
+    assert (declared["action"], declared["purpose"], usual["action"]) == ("train", "audit", "infer")
+    assert set(declared["sealed"]) == set(usual["sealed"]) == {"address"}
+
+
+@pytest.mark.parametrize("spec", [SENSITIVE, PLAIN, None])
+async def test_words_of_callers_are_sealed(log: Log, spec: ModelSpec | None):
+    """What no spec declares may say something about a person: it stands in the entry, but only sealed."""
+    said = {"action": "ask for alice", "purpose": "alice is ill", "approval_id": "alice-1"}
+    body = await log.body(spec, Terms("r1"), REFUSED, **said)
+
+    assert "alice" not in json.dumps(body)
+    assert opened(body) == {"address": "192.0.2.7", **said}
+
+
+async def test_texts_are_sealed_for_the_person_they_are_about(log: Log, people: Any, keys: OneKey):
+    """The key is the subject's, without a subject that of the address, without either that of the credential."""
+    await log.body(SENSITIVE, Terms("r1"), ALLOWED, subject={"id": "alice"})
+    await log.body(SENSITIVE, Terms("r1"), ALLOWED)
+    request = DecideRequest.model_validate({"tenant": "a", "model": "m", "purpose": "p"})
+    await log.records.write(Asking(request, CALLER), SENSITIVE, Terms("r1"), ALLOWED)
+
+    names = people.pseudonyms
+    assert keys.owners == [names.subject("a", "alice"), names.address("a", "192.0.2.7"), names.operator("gate")]
+
+
+async def test_each_entry_of_a_decision_is_sealed_for_itself(log: Log):
+    """A text opens in the entry it stands in, though two entries of one decision have it."""
+    await log.body(SENSITIVE, Terms("r1", waived=(DENY,)), ALLOWED, subject={"id": "alice"})
+
+    assert [opened(body)["subject"] for body in log.engine.bodies] == ["alice", "alice"]
+
+
+async def test_what_owes_nothing_asks_for_no_key(log: Log, keys: OneKey):
+    """A decision that leaves no entry touches nobody's key."""
+    await log.body(PLAIN, Terms("r1"), ALLOWED, subject={"id": "alice"}, purpose="p")
+
+    assert keys.owners == []
+
+
+async def test_without_the_key_nothing_is_written(log: Log, keys: OneKey):
+    """A person whose key cannot be had is a failed entry: nothing is committed, the caller is told, and the next gap counts it."""
+    keys.down = True
+    with pytest.raises(DependencyDown):
+        await log.write(SENSITIVE, Terms("r1"), ALLOWED)
+    await log.pending.flush()
+
+    assert [(body["kind"], body["refused"]) for body in log.engine.bodies] == [("audit.gap", 1)]
+
+
+MASKED = Terms("r1", obligations=(Obligation("audit", 730), Obligation("log"), Obligation("mask")))
+
+
+async def test_what_the_gateway_must_confirm(log: Log):
+    """An access with obligations is unconfirmed, names them, and gives what its confirmation needs; without any there is nothing to give."""
+    confirmation = await log.write(SENSITIVE, MASKED, ALLOWED)
+
+    assert log.engine.bodies[-1]["obligations"] == ["log", "mask"]
+    assert confirmation.owed == ("log", "mask")
+    assert Confirmation.unpack(confirmation.pack()) == confirmation
+    assert await log.write(SENSITIVE, Terms("r1"), ALLOWED) is None
+    assert await log.write(SENSITIVE, MASKED, FULL) is None
+    assert await log.write(PLAIN, Terms("r1", obligations=(Obligation("mask"),)), ALLOWED) is None
+
+
+@pytest.mark.parametrize(("met", "covered"), [(["mask", "log"], True), (["log", "mask", "more"], True), (["mask"], False), ([], False)])
+async def test_only_all_that_is_owed_confirms(log: Log, met: list[str], covered: bool):
+    """Codes in any order and beyond what is owed confirm; a part of it does not."""
+    confirmation = await log.write(SENSITIVE, MASKED, ALLOWED)
+
+    assert confirmation.met_by(met) is covered
+
+
+async def test_a_confirmation_follows_its_access(log: Log):
+    """The entry names the same decision, person and rules, is kept as long, and tells nothing that would need a key."""
+    await log.records.confirm(await log.write(SENSITIVE, MASKED, ALLOWED, subject={"id": "alice"}))
+    access, confirmed = log.engine.bodies
+
+    same = ("decision_id", "subject", "address", "model", "policy_revision", "quota_version", "operator", "tenant")
+    assert [access[name] for name in same] == [confirmed[name] for name in same]
+    assert (confirmed["kind"], confirmed["outcome"], confirmed["obligations_met"]) == ("sensitive.access", "confirmed", ["log", "mask"])
+    assert "sealed" not in confirmed
+
+
+async def test_a_confirmation_waits_for_the_database(log: Log):
+    """In an outage the report is taken all the same: its entry is written afterwards, and until then the access is unconfirmed."""
+    confirmation = await log.write(SENSITIVE, MASKED, ALLOWED)
+    log.engine.health = "down"
+    await log.records.confirm(confirmation)
+    assert [body["outcome"] for body in log.engine.bodies] == ["unconfirmed"]
+    log.engine.health = "up"
+    await log.pending.flush()
+
+    outcomes = [body["outcome"] for body in log.engine.bodies if body["kind"] == "sensitive.access"]
+    assert outcomes == ["unconfirmed", "confirmed"]
 
 
 @pytest.mark.parametrize("subject", [None, {}, {"roles": ["x"]}])
@@ -107,10 +272,18 @@ async def test_without_a_person_there_is_no_pseudonym(log: Log, subject: object)
     assert "subject" not in await log.body(SENSITIVE, Terms("r1"), ALLOWED, subject=subject)
 
 
-async def test_the_longest_retention_wins(log: Log):
-    """Of what terms and model ask for, the entry is kept for the longest."""
-    terms = Terms("r1", obligations=(Obligation("audit", 730), Obligation("mask", 10)))
-    await log.body(SENSITIVE, terms, ALLOWED)
-    await log.body(SENSITIVE, Terms("r1"), ALLOWED)
+async def test_the_longest_retention_wins(people: Any):
+    """Of what terms and model ask for, the entry is kept for the longest, and its confirmation as long."""
+    written: list[Entry] = []
 
-    assert [entry.retention for entry in log.written] == ["d730", "d365"]
+    async def write(*entries: Entry) -> None:
+        written.extend(entries)
+
+    clock = ManualClock(datetime(2026, 1, 2, tzinfo=UTC))
+    records = Records(SimpleNamespace(write=write, commit=write, gaps=Gaps(clock)), None, people, clock)  # type: ignore[arg-type]
+    asking = Asking(DecideRequest.model_validate({"tenant": "a", "model": "m"}), CALLER)
+    terms = Terms("r1", obligations=(Obligation("audit", 730), Obligation("mask", 200)))
+    await records.confirm(await records.write(asking, SENSITIVE, terms, ALLOWED))
+    await records.write(asking, SENSITIVE, Terms("r1"), ALLOWED)
+
+    assert [entry.retention for entry in written] == ["d730", "d730", "d365"]

@@ -18,6 +18,11 @@ async def given(desk: Desk, *buckets: Bucket, **rest: object) -> Charge:
     return charge
 
 
+def counted(desk: Desk) -> float | None:
+    """Bytes that lease records take."""
+    return desk.metrics.registry.get_sample_value("sluice_lease_records_bytes")
+
+
 async def remaining(desk: Desk, tenant: str = "a") -> list[float]:
     return [level.remaining for level in await desk.limiter.usage(tenant)]
 
@@ -269,3 +274,32 @@ async def test_after_a_restart_nothing_is_known() -> None:
         await after.limiter.settle(charge.lease_id, SCOPE, Usage(1, 1))
     assert "forgotten by a restart" in raised.value.advice
     assert (await after.spend(SLOT, TPM)).admitted
+
+
+async def test_a_note_comes_with_every_settlement_until_it_is_taken(desk: Desk) -> None:
+    """What is kept with a lease is in the first, a repeated and a late settlement; whoever takes it first has it, and nobody afterwards."""
+    charge = await given(desk, TPM)
+    await desk.limiter.keep_note(charge.lease_id, b"note")
+    desk.clock.advance(31_000)
+    settled = [await desk.limiter.settle(charge.lease_id, SCOPE, usage) for usage in (Usage(1, 1), Usage(1, 1), Usage(2, 2))]
+    taken = [await desk.limiter.take_note(charge.lease_id) for _ in range(2)]
+
+    assert [each.note for each in settled] == [b"note"] * 3
+    assert taken == [b"note", None]
+    assert (await desk.limiter.settle(charge.lease_id, SCOPE, Usage(2, 2))).note is None
+
+
+async def test_a_note_ends_with_its_lease(desk: Desk) -> None:
+    """A note is weighed with its lease, given back when it is taken, and forgotten with the record."""
+    taken, forgotten = await given(desk, TPM), await given(desk, TPM)
+    for charge in (taken, forgotten):
+        await desk.limiter.keep_note(charge.lease_id, b"n" * 500)
+    heavy = counted(desk)
+    await desk.limiter.take_note(taken.lease_id)
+    light = counted(desk)
+    desk.clock.advance(30_000 + 60_000)
+    await desk.limiter.expire_due()
+
+    assert (heavy - light, counted(desk)) == (500, 0)
+    with pytest.raises(NotFound):
+        await desk.limiter.keep_note(forgotten.lease_id, b"note")

@@ -1,0 +1,42 @@
+"""What an admitted access still owes: obligations that only the gateway can meet, kept with the lease until it is settled."""
+
+from collections.abc import Collection
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import orjson
+
+from app.audit.events.access import Asked
+from app.policy.terms import Terms
+
+MET_HERE = "audit"
+"""Met by the entry itself, which is committed before the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """What the entry will say once the gateway has met everything."""
+
+    asked: Asked
+    retention_days: int | None
+    owed: tuple[str, ...]
+    """Codes of obligations."""
+
+    def met_by(self, codes: Collection[str]) -> bool:
+        """Whether `codes` are all that is owed, or more."""
+        return set(codes).issuperset(self.owed)
+
+    def pack(self) -> bytes:
+        """As the lease keeps it, which knows nothing of entries."""
+        return orjson.dumps(asdict(self))
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> "Confirmation":
+        """What `pack` gave."""
+        fields: dict[str, Any] = orjson.loads(packed)
+        return cls(Asked(**fields["asked"]), fields["retention_days"], tuple(fields["owed"]))
+
+
+def owed_by_gateway(terms: Terms) -> tuple[str, ...]:
+    """Codes of the obligations that only the gateway can meet."""
+    return tuple(obligation.code for obligation in terms.obligations if obligation.code != MET_HERE)

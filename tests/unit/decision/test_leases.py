@@ -1,0 +1,83 @@
+"""Settling an access that the gateway must confirm."""
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+
+from app.audit.events.access import Asked
+from app.auth.keys import Principal
+from app.clock import ManualClock
+from app.decision.confirmation import Confirmation
+from app.decision.leases import Leases
+from app.decision.request import SettleRequest
+from app.limiter.charge import Bucket, Charge
+from app.limiter.memory import MemoryLimiter
+from app.observability.metrics import Metrics
+
+CALLER = Principal("k-1", "gw", frozenset(("gateway",)), frozenset(("a",)))
+OWED = Confirmation(
+    Asked(operator="gw", tenant="a", model="m", decision_id="d-1", policy_revision="r1", quota_version=3), 365, ("log", "mask")
+)
+
+
+class Desk:
+    """Leases over a limiter that has one admitted, unconfirmed access, `d-1`; `confirmed` is what was written."""
+
+    def __init__(self):
+        self.limiter = MemoryLimiter(ManualClock(), keep_ms=60_000, records_bytes=1_000_000, metrics=Metrics())
+        self.confirmed = []
+        self.leases = Leases(self.limiter, SimpleNamespace(confirm=self._confirm), 30_000)
+
+    async def _confirm(self, confirmation):
+        await asyncio.sleep(0)
+        self.confirmed.append(confirmation)
+
+    async def admit(self):
+        bucket = Bucket("tenant", ("tenant", "a"), "tpm", 1000.0)
+        assert (await self.limiter.spend(Charge("d-1", (bucket,), 10, 20, scope="k-1", tenant="a", model="m"))).admitted
+        await self.limiter.keep_note("d-1", OWED.pack())
+
+    async def settle(self, **report):
+        return await self.leases.settle("d-1", CALLER, SettleRequest(**report))
+
+
+@pytest.fixture
+async def desk():
+    made = Desk()
+    await made.admit()
+    return made
+
+
+async def test_an_access_is_confirmed_when_everything_was_met(desk):
+    """The first report that covers all obligations confirms; the same again confirms nothing more."""
+    first = await desk.settle(obligations_met=["mask", "log", "other"])
+    again = await desk.settle(obligations_met=["mask", "log", "other"])
+
+    assert desk.confirmed == [OWED]
+    assert (first["repeated"], again["repeated"]) == (False, True)
+
+
+@pytest.mark.parametrize("met", [None, [], ["mask"], ["mask", "audit"], ["MASK", "LOG"]])
+async def test_less_than_everything_leaves_it_unconfirmed(desk, met):
+    """A settlement without all codes is taken as any other, and confirms nothing."""
+    settled = await desk.settle(obligations_met=met)
+
+    assert desk.confirmed == []
+    assert settled["freed"]
+
+
+async def test_a_later_report_can_still_confirm(desk):
+    """What the first report left out a second one may bring, with the same tokens or others, once."""
+    await desk.settle(prompt_tokens=1)
+    await desk.settle(prompt_tokens=1, obligations_met=["log", "mask"])
+    await desk.settle(prompt_tokens=2, obligations_met=["log", "mask"])
+
+    assert desk.confirmed == [OWED]
+
+
+async def test_reports_at_the_same_moment_confirm_once(desk):
+    """Of several that settle at once one writes the entry."""
+    await asyncio.gather(*(desk.settle(prompt_tokens=count, obligations_met=["log", "mask"]) for count in range(5)))
+
+    assert desk.confirmed == [OWED]
