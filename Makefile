@@ -3,16 +3,18 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run setup setup-dev test format lint types imports dependencies policies tests reference bench clean
+.PHONY: help run setup setup-dev test format lint types imports dependencies policies verifier verifier-tests tests reference bench clean
 
 BIN := .venv/bin
 OPA := .tools/opa
 REGO := $(wildcard rego/rules rego/lib rego/nodes rego/approvals)
 # Percent of the lines of all rules that their tests reach.
 COVERAGE := 95
+# Where Go's own archive is unpacked, whether or not a profile says so; distributions turn the fetching of newer Go off.
+GO := PATH="$$PATH:/usr/local/go/bin" GOTOOLCHAIN="$${GOTOOLCHAIN:-auto}"
 
 help: ## List these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s%s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s%s\n", $$1, $$2 }' Makefile
 
 run: setup ## Start Sluice with everything it needs, for trying: database, OPA, two stand-in engines
 	@exec $(BIN)/sluice serve
@@ -21,7 +23,7 @@ setup: .venv/requirements.txt.done .tools/opa.done ## Install what running needs
 
 setup-dev: .venv/requirements-dev.txt.done .tools/opa.done ## Install what testing needs, too
 
-test: format lint types imports dependencies policies tests ## Check everything; nothing else decides whether a change is good
+test: format lint types imports dependencies policies verifier-tests tests ## Check everything; nothing else decides whether a change is good
 
 format: setup-dev ## Is the code formatted? (`.venv/bin/ruff format` does it)
 	@echo '==> format' && $(BIN)/ruff format --check .
@@ -45,7 +47,14 @@ policies: .tools/opa.done ## Rules: format, strict check against the schemas, te
 	@$(OPA) test $(REGO)
 	@$(OPA) test --coverage --threshold $(COVERAGE) $(REGO) > /dev/null
 
-tests: setup-dev ## pytest: unit, integration on real OPA and PostgreSQL, faults
+verifier: .tools/verifier.done ## Build .tools/sluice-verify, which checks exports of the log without Sluice; needs Go
+
+verifier-tests: verifier ## Its format, go vet, its own tests
+	@echo '==> verifier-tests'
+	@cd verifier && unformatted=$$($(GO) gofmt -l .) && [ -z "$$unformatted" ] || { echo "gofmt -w $$unformatted"; exit 1; }
+	@cd verifier && $(GO) go vet ./... && $(GO) go test ./...
+
+tests: setup-dev verifier ## pytest: unit, integration on real OPA and PostgreSQL, faults
 	@echo '==> tests' && $(BIN)/pytest
 
 reference: setup ## Write docs/reference from the code
@@ -66,5 +75,8 @@ MOVED := $(if $(filter $(CURDIR),$(shell cat .venv/made-in 2>/dev/null)),,FORCE)
 
 .tools/opa.done: setup/opa.sh $(if $(wildcard $(OPA)),,FORCE)
 	@setup/opa.sh
+
+.tools/verifier.done: setup/verifier.sh $(wildcard verifier/*.go verifier/go.*) $(if $(wildcard .tools/sluice-verify),,FORCE)
+	@setup/verifier.sh
 
 FORCE:
