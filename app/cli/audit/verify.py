@@ -49,39 +49,52 @@ def _report(export: str, root: Path, anchor: Path | None) -> "Report":
     import contextlib
     import sys
 
-    from app.audit.checkpoint import notes_in
     from app.audit.export_file import lines
     from app.audit.findings import NotChecked
     from app.audit.verify import verify
-    from app.errors import SluiceError
+    from app.errors import ConfigError
     from app.signing import sm2
 
     try:
         sm2.self_test()
-        anchors = notes_in(anchor.read_text(encoding="utf-8")) if anchor else []
-        certificate = _certificate(root)
+        certificate, anchors = _certificate(root), _anchors(anchor) if anchor else []
         with contextlib.nullcontext(sys.stdin.buffer) if export == STDIN else Path(export).open("rb") as stream:
             return verify(lines(stream), certificate, anchors)
-    except SluiceError as error:
-        raise NotChecked(error.message, hint=error.advice) from None
     except OSError as error:
         raise NotChecked(f"{error.filename or export}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise NotChecked(f"{anchor}: not a text of checkpoints") from None
+    except ConfigError as error:
+        raise NotChecked(error.message, hint=error.advice) from None
 
 
 def _certificate(path: Path) -> "Certificate":
-    from app.signing.certificates import Certificate
+    from app.audit.findings import NotChecked
+    from app.signing.certificates import Certificate, CertificateRefused
 
     data = path.read_bytes()
-    return Certificate.load_pem(data) if b"-----BEGIN" in data else Certificate.load(data)
+    try:
+        return Certificate.load_pem(data) if b"-----BEGIN" in data else Certificate.load(data)
+    except CertificateRefused as error:
+        raise NotChecked(f"{path}: {error.message}", hint="Name the root certificate of the log, as PEM or DER.") from None
+
+
+def _anchors(path: Path) -> list[str]:
+    from app.audit.checkpoint import NoteRefused, notes_in
+    from app.audit.findings import NotChecked
+
+    try:
+        return notes_in(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError:
+        raise NotChecked(f"{path}: no text of checkpoints") from None
+    except NoteRefused as error:
+        raise NotChecked(f"{path}: {error.message}") from None
 
 
 def _text(report: "Report") -> Iterator[str]:
     yield report.verdict
     if report.log is not None:
         yield f"  log          {report.log}"
-        yield f"  entries      {report.first} to {report.end - 1}: {report.entries} with their bodies, {report.purged} purged"
+        which = f"{report.first} to {report.end - 1}" if report.end > report.first else "none"
+        yield f"  entries      {which}: {report.entries} with their bodies, {report.purged} purged"
         yield f"  checkpoints  {report.checkpoints} good"
         yield f"  anchors      {report.anchors} good"
     if report.size is not None:
