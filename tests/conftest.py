@@ -13,4 +13,5 @@ pytest_plugins = [
     "tests.fixtures.serve",
     "tests.fixtures.signing",
     "tests.fixtures.log",
+    "tests.fixtures.audit_process",
 ]

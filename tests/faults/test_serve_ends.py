@@ -32,7 +32,7 @@ def test_a_killed_server_leaves_nobody_behind(start_serve: Callable[..., Serve])
     first = start_serve()
     tenant = first.tenant(qps=33)
     family = [first.process.pid, *first.children()]
-    assert len(family) == 6  # PostgreSQL, OPA, telemetry, two engines
+    assert len(family) == 7  # PostgreSQL, the log, OPA, telemetry, two engines
 
     first.process.kill()
     first.process.wait(GONE_WITHIN_S)

@@ -1,0 +1,317 @@
+"""The log's own process on a real PostgreSQL: it leads or stands by, sequences, signs, takes new keys and ends in good order."""
+
+import asyncio
+import base64
+import contextlib
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import orjson
+import psycopg
+import pytest
+
+from app.audit.checkpoint import KEY_ID_BYTES
+from app.audit.gaps import Gaps
+from app.audit.intake import Intake
+from app.audit.process import LogProcess
+from app.clock import ManualClock
+from app.database import DatabaseUrls, conninfo, create_engine
+from app.observability.metrics import Metrics
+from app.settings import DatabaseSettings
+from app.signing.certificates import Certificate
+from app.signing.keys import KeyFolder
+from tests.fixtures.audit_process import ROOT, AuditProcess, arguments
+from tests.fixtures.entries import numbered
+from tests.fixtures.postgres import TIMEOUT_MS
+from tests.fixtures.signing import PASSPHRASE
+from tests.fixtures.whole_log import rows_of, size_of_whole_log
+
+OPENSSL = shutil.which("openssl")
+ENDS_WITHIN_S = 10.0
+
+
+@dataclass(frozen=True)
+class Tended:
+    """A log in a database of its own, and what a process needs to tend it, on a clock that we move."""
+
+    urls: DatabaseUrls
+    sequencer_url: str
+    superuser_url: str
+    keys: KeyFolder
+    intake: Intake
+    clock: ManualClock
+
+    def process(self) -> LogProcess:
+        """One process of the log, which does not run yet."""
+        return LogProcess(self.sequencer_url, DatabaseSettings(timeout_ms=TIMEOUT_MS), self.keys, self.clock, Metrics())
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """One process's whole life."""
+        process = self.process()
+        task = asyncio.create_task(process.run())
+        yield
+        process.bell.end()
+        await asyncio.wait_for(task, ENDS_WITHIN_S)
+
+    async def write(self, entries: int = 1) -> None:
+        """Hand over that many entries."""
+        await self.intake.write(*(numbered(number) for number in range(entries)))
+
+    async def sizes(self) -> list[int]:
+        """Of all checkpoints."""
+        return [size for (size,) in await rows_of(self.urls.log, "SELECT size FROM audit.checkpoint ORDER BY size")]
+
+    async def kinds(self) -> list[str]:
+        """Of all entries."""
+        return [kind for (kind,) in await rows_of(self.urls.log, "SELECT kind FROM audit.body ORDER BY seq")]
+
+    async def waiting(self) -> int:
+        """Rows in the intake."""
+        [(count,)] = await rows_of(self.urls.owner, "SELECT count(*) FROM audit.intake")
+        return count
+
+    async def grown_to(self, size: int) -> None:
+        """Wait until the log has this many entries."""
+        await self._wait("SELECT size FROM audit.head", size)
+
+    async def signed_to(self, size: int) -> None:
+        """Wait until a checkpoint has this many."""
+        await self._wait("SELECT max(size) FROM audit.checkpoint", size)
+
+    async def _wait(self, statement: str, size: int) -> None:
+        async with asyncio.timeout(ENDS_WITHIN_S):
+            while await rows_of(self.urls.log, statement) != [(size,)]:  # noqa: ASYNC110 - the database has no event
+                await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+async def tended(database_urls: DatabaseUrls, sequencer_url: str, superuser_url: str, key_folder: KeyFolder) -> AsyncIterator[Tended]:
+    engine = create_engine(database_urls.intake, DatabaseSettings())
+    intake = Intake(engine, Metrics(), Gaps(ManualClock()), timeout_ms=TIMEOUT_MS)
+    yield Tended(database_urls, sequencer_url, superuser_url, key_folder, intake, ManualClock())
+    await engine.dispose()
+
+
+async def test_a_new_log_begins_with_its_signer(tended: Tended):
+    """The first entry names the certificate that signs, both certificates are there, and the first checkpoint covers it."""
+    async with tended.running():
+        await tended.signed_to(1)
+
+    [(body,)] = await rows_of(tended.urls.log, "SELECT body FROM audit.body")
+    assert orjson.loads(body)["after"]["fingerprint"] == tended.keys.certificate.fingerprint.hex()
+    assert orjson.loads(body)["kind"] == "key.created"
+    certificates = await rows_of(tended.urls.log, "SELECT role, der FROM audit.certificate ORDER BY role")
+    assert certificates == [("root", tended.keys.root.der), ("signer", tended.keys.certificate.der)]
+    assert await size_of_whole_log(tended.urls.owner) == 1
+
+
+async def test_a_checkpoint_a_second_is_signed_while_the_log_grows(tended: Tended):
+    """Until the second is over entries wait for their signature; without new ones there is nothing to sign."""
+    async with tended.running():
+        await tended.signed_to(1)
+        tended.clock.advance(999)
+        await tended.write()
+        await tended.grown_to(2)
+        await tended.write()
+        await tended.grown_to(3)
+        assert await tended.sizes() == [1]
+
+        tended.clock.advance(1)
+        await tended.signed_to(3)
+        tended.clock.advance(60_000)
+        await tended.write()
+        await tended.signed_to(4)
+    assert await tended.sizes() == [1, 3, 4]
+
+
+async def test_a_checkpoint_is_signed_at_once_where_somebody_asks(tended: Tended):
+    """Any role may ask, and hears the size of the newest checkpoint; who asks again gets no second one of that size."""
+    async with (
+        tended.running(),
+        await psycopg.AsyncConnection.connect(conninfo(tended.urls.log), autocommit=True) as asking,
+    ):
+        await tended.signed_to(1)
+        await asking.execute("LISTEN sluice_checkpointed")
+        await tended.write()
+        for _ in range(3):
+            tended.clock.advance(50)
+            await asking.execute("NOTIFY sluice_checkpoint")
+            told = [notify.payload async for notify in asking.notifies(timeout=10, stop_after=1)]
+            assert told == ["2"]
+    assert await tended.sizes() == [1, 2]
+
+
+async def test_an_end_in_good_order_leaves_nothing_waiting_or_unsigned(tended: Tended):
+    """Whatever was in the intake when the end was asked for is in the log, under the last checkpoint."""
+    async with tended.running():
+        await tended.signed_to(1)
+        await tended.write(50)
+
+    assert (await tended.sizes())[-1] == 51
+    assert await size_of_whole_log(tended.urls.owner) == 51
+
+
+async def test_a_rotated_key_signs_from_the_next_checkpoint_on(tended: Tended, keys_path: Path):
+    """The log has the new certificate and an entry about it before anything is signed with it; what the old one signed still holds."""
+    old = tended.keys.certificate
+    async with tended.running():
+        await tended.signed_to(1)
+        new = await asyncio.to_thread(KeyFolder(keys_path, PASSPHRASE).rotate, tended.clock.utcnow())
+        tended.clock.advance(1000)
+        await tended.write()
+        await tended.signed_to(3)
+
+    assert await tended.kinds() == ["key.created", "decisions.minute", "key.rotated"]
+    [(body,)] = await rows_of(tended.urls.log, "SELECT body FROM audit.body WHERE kind = 'key.rotated'")
+    states = orjson.loads(body)
+    assert [states[when]["fingerprint"] for when in ("before", "after")] == [old.fingerprint.hex(), new.fingerprint.hex()]
+    assert await size_of_whole_log(tended.urls.owner) == 3
+
+
+async def test_a_restart_says_nothing_new_about_its_keys(tended: Tended):
+    """Certificates that the log has are no news."""
+    for _ in range(2):
+        async with tended.running():
+            await tended.signed_to(1)
+    assert await tended.kinds() == ["key.created"]
+
+
+async def test_an_ended_certificate_signs_nothing_and_stops_nothing(tended: Tended):
+    """Verifiers would refuse its signatures; entries go on into the log and are signed by the next key."""
+    async with tended.running():
+        await tended.signed_to(1)
+        tended.clock.advance((tended.keys.certificate.not_after - tended.clock.utcnow()) / timedelta(milliseconds=1) + 1)
+        await tended.write()
+        await tended.grown_to(2)
+    assert await tended.sizes() == [1]
+
+
+async def test_a_standby_leads_within_a_second_of_the_leaders_end(tended: Tended):
+    """Of two processes one leads; the other does nothing until the first one's session is gone, and then goes on where it ended."""
+    holders = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    async with tended.running():
+        await tended.signed_to(1)
+        async with tended.running():
+            [(leader,)] = await rows_of(tended.superuser_url, holders)
+            await rows_of(tended.superuser_url, "SELECT pg_terminate_backend(%s)", leader)
+            await tended.write()
+            await tended.grown_to(2)
+            assert [pid for (pid,) in await rows_of(tended.superuser_url, holders)] != [leader]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE audit.head SET frontier = decode(repeat('ab', 64), 'hex')",
+        "UPDATE audit.leaf SET leaf_hash = decode(repeat('ab', 32), 'hex') WHERE seq = 1",
+        "DELETE FROM audit.leaf WHERE seq = 2",
+        "UPDATE audit.head SET size = 2, frontier = (SELECT frontier FROM before)",
+    ],
+)
+async def test_a_log_that_was_changed_behind_our_back_is_neither_continued_nor_signed(tended: Tended, damage: str):
+    """Entries stay in the intake until somebody has looked: a signature would make the damage the log's own word."""
+    async with tended.running():
+        await tended.write()
+        await tended.grown_to(2)
+        await rows_of(tended.superuser_url, "CREATE TABLE before AS SELECT frontier FROM audit.head")
+        await tended.write()
+    signed = await tended.sizes()
+    for table in ("head", "leaf"):
+        await rows_of(tended.superuser_url, f"ALTER TABLE audit.{table} DISABLE TRIGGER USER")
+    await rows_of(tended.superuser_url, damage)
+    await tended.write()
+
+    with pytest.raises(Exception, match="log") as refused:
+        await tended.process()._lead()
+    assert refused.value.code == "log_damaged"
+    assert await tended.sizes() == signed
+    assert await tended.waiting() == 1
+
+
+@pytest.mark.skipif(OPENSSL is None, reason="the openssl program is not installed")
+async def test_openssl_verifies_what_a_real_process_signs(tended: Tended, start_audit: Callable[[str], AuditProcess], tmp_path: Path):
+    """Nothing of ours is needed to check a checkpoint, only the certificate that the log shows."""
+    audit = start_audit(tended.sequencer_url)
+    await tended.write(10)
+    await tended.signed_to(11)
+    assert await asyncio.to_thread(audit.stop) == 0
+
+    [(note,)] = await rows_of(tended.urls.log, "SELECT note FROM audit.checkpoint WHERE size = 11")
+    [(der,)] = await rows_of(tended.urls.log, "SELECT der FROM audit.certificate WHERE role = 'signer'")
+    text, _, line = note.partition("\n\n")
+    (tmp_path / "text").write_text(text + "\n")
+    (tmp_path / "signature").write_bytes(base64.b64decode(line.split()[2])[KEY_ID_BYTES:])
+    (tmp_path / "signer.pem").write_text(Certificate.load(der).pem)
+    assert "OK" in await asyncio.to_thread(verified_by_openssl, tmp_path)
+
+
+def verified_by_openssl(folder: Path) -> str:
+    """What openssl says to `signature` of `text` by the key of `signer.pem`."""
+
+    def openssl(*arguments: str) -> bytes:
+        return subprocess.run([str(OPENSSL), *arguments], cwd=folder, check=True, capture_output=True).stdout
+
+    (folder / "public.pem").write_bytes(openssl("x509", "-in", "signer.pem", "-noout", "-pubkey"))
+    identity = ("-sigopt", "distid:1234567812345678")
+    return openssl("dgst", "-sm3", "-verify", "public.pem", *identity, "-signature", "signature", "text").decode()
+
+
+async def test_a_real_process_may_leave_no_core(tended: Tended, start_audit: Callable[[str], AuditProcess]):
+    """Where its memory went, its key went, too."""
+    audit = start_audit(tended.sequencer_url)
+    await asyncio.to_thread(audit.wait_for, "leading")
+
+    limits = await asyncio.to_thread(Path(f"/proc/{audit.process.pid}/limits").read_text)
+    assert "Max core file size 0 0 bytes" in [" ".join(line.split()) for line in limits.splitlines()]
+
+
+async def test_a_signal_ends_a_real_process_with_everything_signed(tended: Tended, start_audit: Callable[[str], AuditProcess]):
+    """Ctrl-C as well as SIGTERM: what was handed over before is in the log and under a checkpoint when it is gone."""
+    for how in (signal.SIGTERM, signal.SIGINT):
+        audit = start_audit(tended.sequencer_url)
+        await asyncio.to_thread(audit.wait_for, "leading")
+        await tended.write(20)
+        assert await asyncio.to_thread(audit.stop, how) == 0
+        assert await tended.waiting() == 0
+        assert (await tended.sizes())[-1] == await size_of_whole_log(tended.urls.owner)
+
+
+def refusal(*settings: str) -> tuple[int, str]:
+    """How a start ends that must not succeed."""
+    command = [sys.executable, "-m", "app.cli", "audit", "run", *settings]
+    done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True, timeout=30)
+    return done.returncode, done.stderr
+
+
+def test_a_start_without_its_database_says_so(tmp_path: Path):
+    """No serve on this folder: exit 6, and what to do."""
+    code, said = refusal("--var", str(tmp_path))
+
+    assert code == 6
+    assert "serve is not running" in said
+
+
+async def test_a_start_with_too_many_rights_is_refused(tended: Tended, keys_path: Path, tmp_path: Path):
+    """Whoever could rewrite the log must not keep it: neither its owner nor a superuser."""
+    for url in (tended.superuser_url, tended.urls.owner):
+        code, said = await asyncio.to_thread(refusal, "--var", str(tmp_path), *arguments(url, keys_path, tmp_path / "passphrase"))
+        assert code == 2
+        assert "could rewrite the log" in said
+
+
+async def test_a_start_with_the_wrong_passphrase_is_refused(tended: Tended, keys_path: Path, tmp_path: Path):
+    """No keys, no start: and nothing of the passphrase in what is said."""
+    settings = arguments(tended.sequencer_url, keys_path, tmp_path / "passphrase")
+    (tmp_path / "passphrase").write_text("something else entirely")
+    code, said = await asyncio.to_thread(refusal, "--var", str(tmp_path / "var"), *settings)
+
+    assert code == 2
+    assert "audit.passphrase" in said
+    assert "something else" not in said
