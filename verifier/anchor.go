@@ -44,25 +44,26 @@ func (c *checker) proveAnchors(closing *note) {
 	}
 }
 
+// judge compares an anchor with each thing that the file has of it: the root of its size, and proofs.
 func (c *checker) judge(kept *anchor, closing *note) (verdict, string) {
-	switch {
-	case kept.size > c.Size:
+	if kept.size > c.Size {
 		return tampered, "the file closes before it: entries were taken off the end of the log, or an old state of it is shown"
-	case kept.compared && !kept.right:
-		return tampered, "the file has another root there: entries before it were rewritten since"
-	case kept.compared:
-		return whole, ""
-	case closing == nil:
-		return unchecked, "" // what closes the file is not signed, and that was reported
 	}
+	if closing == nil {
+		return unchecked, "" // what closes the file is not proven, and that was reported
+	}
+	known, right := kept.compared, kept.right || !kept.compared
 	for _, proof := range c.Consistency {
-		if proof.Size != kept.size {
-			continue
+		if proof.Size == kept.size {
+			known = true
+			right = right && isConsistent(kept.size, closing.size, kept.root, closing.root, proof.Path)
 		}
-		if !isConsistent(kept.size, closing.size, kept.root, closing.root, proof.Path) {
-			return tampered, "the log does not go on from it: the file's proof of that is wrong"
-		}
-		return whole, ""
 	}
-	return unchecked, "the file has no proof for it; export it again with this anchor"
+	switch {
+	case !known:
+		return unchecked, "the file has no proof for it; export it again with this anchor"
+	case !right:
+		return tampered, "the file's log is another there: entries before it were rewritten since"
+	}
+	return whole, ""
 }

@@ -22,6 +22,7 @@ type checker struct {
 	keys keyring
 
 	next   uint64 // number of the entry that must come now
+	stored uint64 // size of the checkpoint that stood last
 	tree   frontier
 	chain  Hash
 	lost   bool   // entries are missing, so that neither tree nor chain can be known
@@ -119,7 +120,7 @@ func (c *checker) trust() {
 
 // startTree pushes what stands left of the first entry.
 func (c *checker) startTree() {
-	c.next, c.chain = c.First, c.Chain
+	c.next, c.stored, c.chain = c.First, c.First, c.Chain
 	if c.First > c.End || c.End > c.Size {
 		c.found(tampered, "line", "line 1: the entries from %d to before %d do not lie in a tree of %d", c.First, c.End, c.Size)
 		c.lost = true
@@ -196,7 +197,7 @@ func (c *checker) line(line []byte) {
 	case bytes.HasPrefix(line, checkpointMark):
 		var stored checkpointLine
 		if err = decodeExact(line, &stored); err == nil {
-			c.signed(stored.Checkpoint, c.next, c.here())
+			c.checkpoint(stored.Checkpoint)
 		}
 	default:
 		err = errors.New("no line of an export begins like this")
@@ -281,7 +282,16 @@ func (c *checker) remember(parsed envelope) {
 	c.leave.read(parsed, recorded)
 }
 
-// signed checks a checkpoint that must be of this size: its signature, its signer's time, and its root. It returns it where good.
+// checkpoint checks one that stands between the entries: each has new ones before it.
+func (c *checker) checkpoint(raw string) {
+	if c.next <= c.stored {
+		c.found(tampered, "order", "%sa checkpoint without a new entry before it", c.here())
+	}
+	c.stored = c.next
+	c.signed(raw, c.next, c.here())
+}
+
+// signed checks a checkpoint that must be of this size: its signature, its signer's time, and its root. It returns it where all is good.
 func (c *checker) signed(raw string, size uint64, place string) (stored *note) {
 	stored, err := parseNote(raw)
 	var by *certificate
@@ -300,7 +310,10 @@ func (c *checker) signed(raw string, size uint64, place string) (stored *note) {
 		c.tampered(c.newest.entry, c.newest.entry, "checkpoint", "recorded at %s, but the certificate that signed it at size %d ended at %s",
 			c.newest.Format(recordedForm), size, by.NotAfter.UTC().Format(recordedForm))
 	}
-	if !c.lost && c.tree.root() != stored.root {
+	if c.lost {
+		return nil
+	}
+	if c.tree.root() != stored.root {
 		c.diverged(size)
 		return nil
 	}
@@ -356,4 +369,5 @@ func (c *checker) finish() {
 	for _, found := range c.leave.findings() {
 		c.report.add(found)
 	}
+	c.report.Remarks = append(c.report.Remarks, c.leave.remarks...)
 }

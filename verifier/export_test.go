@@ -112,6 +112,7 @@ func TestLines(t *testing.T) {
 			lines[at(t, lines, 3)] = l.export(t, 0, 8)[at(t, lines, 3)]
 			return lines
 		}},
+		"a checkpoint twice": {-1, func(lines []string) []string { return slices.Insert(lines, 3, lines[3]) }},
 		"a blank line":       {-1, func(lines []string) []string { return slices.Insert(lines, 4, "") }},
 		"something after it": {-1, func(lines []string) []string { return append(lines, "{}") }},
 		"two ends":           {-1, func(lines []string) []string { return append(lines, lines[len(lines)-1]) }},

@@ -48,10 +48,11 @@ type report struct {
 	Root        string    `json:"root"`
 	Signer      string    `json:"signer"` // of that checkpoint
 	Findings    []finding `json:"findings"`
+	Remarks     []string  `json:"remarks"` // what an auditor should know although it is in order
 }
 
 func newReport(file string) *report {
-	return &report{File: file, Verdict: whole, Findings: []finding{}}
+	return &report{File: file, Verdict: whole, Findings: []finding{}, Remarks: []string{}}
 }
 
 // add takes a finding in; the verdict is that of the gravest.
@@ -89,6 +90,9 @@ func (r *report) writeText(to io.Writer) error {
 	}
 	for _, found := range r.Findings {
 		lines = append(lines, fmt.Sprintf("%-12s %s%s", found.Verdict, found.place(), found.Why))
+	}
+	for _, remark := range r.Remarks {
+		lines = append(lines, "remark       "+remark)
 	}
 	for i, line := range lines {
 		lines[i] = printable(line)

@@ -18,6 +18,8 @@ type retention struct {
 	gone   map[string]*gone
 	purges map[string][]purge
 	gaps   []finding
+
+	remarks []string
 }
 
 // gone are the entries of one shelf that have lost their bodies.
@@ -60,9 +62,12 @@ func (r *retention) read(entry envelope, recorded time.Time) {
 		var shelf string
 		if entry.member("shelf", &shelf) == nil {
 			r.purges[shelf] = append(r.purges[shelf], said)
+			r.remarks = append(r.remarks, fmt.Sprintf("entry %d: bodies of shelf %q went", entry.seq, shelf))
 		}
 	case "audit.gap":
-		if lost := string(entry.body["lost"]); lost != "0" {
+		if lost := string(entry.body["lost"]); lost == "0" {
+			r.remarks = append(r.remarks, fmt.Sprintf("entry %d: for a time entries could not be written, and none was lost", entry.seq))
+		} else {
 			r.gaps = append(r.gaps, finding{Verdict: gap, What: "gap", Why: gapText(lost), Seq: &entry.seq})
 		}
 	}
