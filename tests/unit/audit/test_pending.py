@@ -1,5 +1,6 @@
 """Entries that may wait: order, outages, bounds, and what the log is told of them."""
 
+import tracemalloc
 from datetime import timedelta
 
 import pytest
@@ -122,6 +123,18 @@ async def test_what_finds_no_room_is_counted_and_told(engine: FakeEngine, clock:
     assert told(engine) == [("full", 0, 7), 1, 2, 4]
     assert metrics.registry.get_sample_value("sluice_audit_lost_total", {"kind": "decisions.minute"}) == 7
     assert metrics.registry.get_sample_value("sluice_audit_pending_bytes") == 0
+
+
+def test_what_waits_takes_the_memory_that_is_said(pending: Pending, clock: ManualClock, metrics: Metrics):
+    """A thousand entries take the estimated bytes within a fifth, whatever room their bytes had while they were made."""
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    for number in range(1000):
+        pending.add(entry(clock, number), since=clock.utcnow() + timedelta(seconds=number))
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert after - before == pytest.approx(metrics.registry.get_sample_value("sluice_audit_pending_bytes"), rel=0.2)
 
 
 async def test_an_entry_that_the_database_refuses_does_not_block_the_others(pending: Pending, engine: FakeEngine, clock: ManualClock):
