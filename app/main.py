@@ -46,6 +46,7 @@ from app.policy.nodes import NodePolicy
 from app.policy.opa import OpaClient
 from app.policy.policy import Policy
 from app.policy.readings import Readings
+from app.policy.record import PolicyRecord
 from app.quota.registry import Registry
 from app.settings import Settings
 from app.telemetry.describe import describe
@@ -112,6 +113,7 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
         Path(settings.policy.path),
         around.opa_binary,
         policy,
+        PolicyRecord(writers.pending.add, clock),
         metrics,
         modes=settings.policy.rules,
         last_good=LastGood(around.last_good),

@@ -19,6 +19,7 @@ from app.policy.folder import PARTS, read_files
 from app.policy.last_good import LastGood
 from app.policy.modes import NO_MODES, Modes
 from app.policy.policy import Policy
+from app.policy.record import PolicyRecord
 from app.watching import changes
 
 BUNDLE_NAME = "sluice"
@@ -50,6 +51,7 @@ class Loader:
         folder: Path,
         binary: Path,
         policy: Policy,
+        record: PolicyRecord,
         metrics: Metrics,
         *,
         modes: Modes = NO_MODES,
@@ -58,6 +60,7 @@ class Loader:
         self._folder = folder
         self._binary = binary
         self._policy = policy
+        self._record = record
         self._metrics = metrics
         self._modes = modes
         self._last_good = last_good
@@ -123,6 +126,7 @@ class Loader:
             texts = [str(error.get("message", error)) for error in bundle.get("errors") or ()]
             problem = "; ".join([str(bundle.get("message", "refused")), *texts])
             self._refused[offered.revision] = problem
+            self._record.refused(problem, offered.revision, self._policy.revision)
             self._refuse(offered.revision, problem)
             self._offered = self._good
             self._wake()
@@ -159,7 +163,9 @@ class Loader:
             if compiled.revision in self._refused:
                 raise PolicyRefused(self._refused[compiled.revision])
         except SluiceError as refusal:
-            if not isinstance(refusal, PolicyRefused):
+            if isinstance(refusal, PolicyRefused):
+                self._record.refused(refusal.message, None, self._policy.revision)
+            else:
                 self._seen.files = None
             self._refuse(None, refusal.message)
             raise
@@ -177,6 +183,7 @@ class Loader:
 
     def _confirm(self, compiled: Compiled) -> None:
         if self._good is None or self._good.revision != compiled.revision:
+            self._record.activated(compiled.revision, self._good.revision if self._good else None)
             self._good = compiled
             self._metrics.policy_loads.labels("activated").inc()
             if self._last_good is not None:

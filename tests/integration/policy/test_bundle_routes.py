@@ -12,6 +12,7 @@ from app.observability.metrics import Metrics
 from app.policy.batch import Batcher
 from app.policy.loader import Loader
 from app.policy.policy import Policy
+from app.policy.record import PolicyRecord
 from tests.fixtures.asgi import call
 from tests.fixtures.policy import write_rule
 from tests.fixtures.waiting import until
@@ -26,7 +27,7 @@ def service(folder: Path, binary: Path) -> tuple[Starlette, Loader, Policy]:
     policy = Policy(
         Batcher(OpaInPython({}, []), clock, metrics, timeout_ms=50, calls=1), clock, metrics, memo_bytes=1 << 20, publish_wait_ms=0
     )
-    loader = Loader(folder, binary, policy, metrics)
+    loader = Loader(folder, binary, policy, PolicyRecord([].append, clock), metrics)
     return Starlette(routes=bundle_routes(loader, "right")), loader, policy
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from app.audit.entry import Entry
 from app.clock import ManualClock
 from app.errors import DependencyDown, PolicyRefused
 from app.observability.metrics import Metrics
@@ -16,6 +17,7 @@ from app.policy import loader as loading
 from app.policy.batch import Batcher
 from app.policy.loader import Loader
 from app.policy.policy import Policy
+from app.policy.record import PolicyRecord
 from tests.fixtures.policy import write_rule
 from tests.fixtures.replacing import WAYS, Place, Way, vanished_and_returned
 from tests.fixtures.waiting import until
@@ -25,16 +27,18 @@ IN_FORCE_WITHIN_S = 10.0
 """Noticing takes a part of a second; the check's programs take the rest where other tests run beside."""
 
 
-def make_loader(folder: Path, binary: Path) -> Loader:
-    clock, metrics = ManualClock(), Metrics()
+def make_loader(folder: Path, binary: Path, told: list[Entry] | None = None) -> Loader:
+    clock, metrics, told = ManualClock(), Metrics(), [] if told is None else told
     batcher = Batcher(OpaInPython({}, []), clock, metrics, timeout_ms=50, calls=1)
-    return Loader(folder, binary, Policy(batcher, clock, metrics, memo_bytes=1 << 20, publish_wait_ms=0), metrics)
+    return Loader(
+        folder, binary, Policy(batcher, clock, metrics, memo_bytes=1 << 20, publish_wait_ms=0), PolicyRecord(told.append, clock), metrics
+    )
 
 
 @contextlib.asynccontextmanager
-async def watched(folder: Path, binary: Path) -> AsyncIterator[Loader]:
+async def watched(folder: Path, binary: Path, told: list[Entry] | None = None) -> AsyncIterator[Loader]:
     """A loader that has begun and follows its folder."""
-    loader = make_loader(folder, binary)
+    loader = make_loader(folder, binary, told)
     await loader.begin()
     watching = asyncio.create_task(loader.watch())
     yield loader
@@ -100,11 +104,12 @@ async def test_a_folder_that_is_gone_changes_nothing_and_is_named(tmp_path: Path
 async def test_a_check_that_could_not_be_done_is_no_verdict_and_is_done_again(
     tmp_path: Path, opa_binary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without room for its files the check fails with its remedy; once there is room, the change is offered without another change."""
+    """Without room for its files the check fails with its remedy, of which the log hears nothing; once there is room, the change is offered."""
     folder = tmp_path / "rego"
     write(folder, 1)
     monkeypatch.setattr(loading, "CHECK_AGAIN_S", 0.01)
-    async with watched(folder, opa_binary) as loader:
+    told: list[Entry] = []
+    async with watched(folder, opa_binary, told) as loader:
         monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "full"))
         write(folder, 2)
         await until(lambda: loader.state.problem, within_s=IN_FORCE_WITHIN_S)
@@ -115,6 +120,7 @@ async def test_a_check_that_could_not_be_done_is_no_verdict_and_is_done_again(
 
         monkeypatch.undo()
         await until(lambda: "contains 0.02" in offered(loader) and loader.state.problem is None, within_s=IN_FORCE_WITHIN_S)
+    assert told == []
 
 
 async def test_a_change_between_the_first_load_and_the_watch_is_not_lost(tmp_path: Path, opa_binary: Path) -> None:

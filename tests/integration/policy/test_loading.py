@@ -5,6 +5,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import orjson
 import pytest
 
 from app.errors import PolicyRefused
@@ -61,6 +62,27 @@ async def test_a_broken_folder_changes_nothing_and_says_why(rego_folder: Path, o
         assert running.loader.state.problem is None
 
 
+async def test_the_log_is_told_what_came_into_force_and_what_was_refused(rego_folder: Path, opa_binary: Path, sockets: Path) -> None:
+    """The first rules follow none; a refused folder is told with its problem, once for each look that gave a verdict; the next follow the first."""
+    async with running_policy(rego_folder, opa_binary, sockets) as running:
+        first = running.policy.revision
+        broken = write_rule(rego_folder, "mine", "deny := true")
+        await until(lambda: running.loader.state.problem is not None)
+        refused = orjson.loads(running.told[-1].body)
+        broken.unlink()
+        set_watermark(rego_folder, "0.28")
+        await until_shed(running, 0.5, within_s=5.0)
+        await until(lambda: len(running.told) == 3)
+
+        assert running.logged() == [
+            ("policy.activated", first, None),
+            ("policy.refused", None, first),
+            ("policy.activated", running.policy.revision, first),
+        ]
+        assert "rules/mine/mine.rego:8: deny must be a set" in refused["problem"]
+        assert (refused["operator"], refused["outcome"]) == ("sluice", "refused")
+
+
 def spoil(compiled: Compiled) -> Compiled:
     """A bundle that our check passed and OPA refuses, as an older OPA may do."""
     modules = {**compiled.modules, "entry.rego": "package sluice.entry\n\nbroken :="}
@@ -83,6 +105,7 @@ async def test_what_opa_refuses_keeps_the_last_good_one_and_is_not_offered_again
 
         assert {r1} == {(await running.terms(question(tenant={**QUIET["tenant"], "id": f"t{number}"}))).revision for number in range(100)}
         assert "unexpected eof token" in str(running.loader.state.problem)
+        assert running.logged() == [("policy.activated", r1, None), ("policy.refused", "spoiled", r1)]
         with pytest.raises(PolicyRefused):
             await running.loader.reload()
         assert r1 == running.loader.state.offered
