@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from asn1crypto.keys import EncryptedPrivateKeyInfo
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -226,6 +227,15 @@ def test_a_private_key_is_opened_by_its_passphrase_alone():
             PrivateKey.decrypt(wrong, passphrase)
     with pytest.raises(KeyRefused):
         PrivateKey.decrypt(pkcs8(D, X, Y), b"sesame")
+
+
+def test_a_guess_of_the_passphrase_is_slow():
+    """Private keys are under AES-256-CBC with PBKDF2 over HMAC-SHA256, 600 000 times, and a salt of their own."""
+    one, other = (EncryptedPrivateKeyInfo.load(KEY.encrypt(b"sesame"))["encryption_algorithm"] for _ in range(2))
+
+    assert (one.encryption_cipher, one.key_length, one.encryption_mode) == ("aes", 32, "cbc")
+    assert (one.kdf, one.kdf_hmac, one.kdf_iterations, len(one.kdf_salt)) == ("pbkdf2", "sha256", 600_000, 16)
+    assert one.kdf_salt != other.kdf_salt
 
 
 @pytest.mark.parametrize("d", [0, 1, D + 1, sm2.ORDER - 1, sm2.ORDER])
