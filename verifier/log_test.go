@@ -43,11 +43,10 @@ func template(name string, ca bool) *x509.Certificate {
 	c := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
 		NotBefore: began.Add(-time.Hour), NotAfter: began.AddDate(2, 0, 0),
-		BasicConstraintsValid: true, IsCA: ca, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageContentCommitment,
+		SubjectKeyId: []byte(name), BasicConstraintsValid: true, IsCA: ca, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageContentCommitment,
 	}
 	if ca {
 		c.KeyUsage, c.MaxPathLenZero = x509.KeyUsageCertSign|x509.KeyUsageCRLSign, true
-		c.SubjectKeyId = []byte(name)
 	}
 	return c
 }
