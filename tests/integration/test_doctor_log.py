@@ -41,6 +41,15 @@ def test_the_process_of_the_log_is_tried_where_it_is_configured(tmp_path: Path, 
     assert {"sequencer", "keys"}.isdisjoint(external(tmp_path, **urls))
 
 
+def test_the_settings_of_the_log_alone_are_enough_for_the_log(tmp_path: Path, sequencer_url: str):
+    """Where the process of the log runs by itself, no role of serve is missed: its own is tried, its keys and the triggers are looked at."""
+    findings = external(tmp_path, url="postgresql://elsewhere/sluice", sequencer_url=sequencer_url)
+
+    assert told(findings["sequencer"]) == ("ok", "PostgreSQL 18 as sluice_sequencer")
+    assert findings["triggers"]["level"] == "ok"
+    assert {"database", "owner", "intake", "log"}.isdisjoint(findings)
+
+
 @pytest.mark.parametrize("duty", ["url", "intake_url", "log_url", "sequencer_url"])
 def test_a_role_that_could_change_the_log_is_refused(
     tmp_path: Path, urls: dict[str, str], sequencer_url: str, database_urls: DatabaseUrls, duty: str

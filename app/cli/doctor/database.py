@@ -32,6 +32,10 @@ def database(settings: "Settings", var: Path) -> Iterator[Finding]:
     if settings.database.url == EMBEDDED:
         yield _embedded(settings, var)
         return
+    if settings.database.sequencer_url:
+        yield _sequencer(settings)
+        if not settings.database.owner_url:
+            return  # settings of the process of the log, which has no other role
     try:
         urls = external_urls(settings.database)
     except ConfigError as error:
@@ -39,12 +43,10 @@ def database(settings: "Settings", var: Path) -> Iterator[Finding]:
         return
     for duty in fields(urls):
         yield asyncio.run(_reachable(duty.name, getattr(urls, duty.name)))
-    if settings.database.sequencer_url:
-        yield _sequencer(settings)
 
 
 def _sequencer(settings: "Settings") -> Finding:
-    """Whether the process of the log reaches the database, where these settings are its settings too."""
+    """Whether the process of the log reaches the database."""
     from app.database import external_sequencer_url
 
     try:
