@@ -49,7 +49,7 @@ MEMBERS = {
     "purpose": "what for, where the model's spec declares the word; any other text is sealed",
     "query": "what was asked for, by name",
     "quota_version": "version of the tenant's quota",
-    "read": "what was read: the route",
+    "read": "what was read: `entries`, `entry`, `proof` or `export`",
     "reason": "why, as a code of Sluice",
     "reasons": "a list of `code` and `rule`, in a summary of `code` and `count`",
     "refused": "how many decisions and changes were refused because their entries could not be written",

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from docs.generate.commands import cli_page
+from docs.generate.entries import entries_page
 from docs.generate.errors import errors_page
 from docs.generate.http import http_page
 from docs.generate.metrics import metrics_page
@@ -18,6 +19,7 @@ def pages() -> dict[str, str]:
         "cli.md": cli_page(),
         "errors.md": errors_page(),
         "http.md": http_page(),
+        "log-entries.md": entries_page(),
         "metrics.md": metrics_page(),
         "reasons.md": reasons_page(),
         "rules.md": rules_page(),

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from app.audit.kinds import ENVELOPE, KINDS, MEMBERS
 from app.cli import app as cli
 from app.decision.reasons import CODES
 from app.errors import SluiceError
@@ -55,6 +56,15 @@ def test_every_error_is_listed_once(generated):
     assert sorted(codes) == sorted(set(codes))
     for error in error_classes():
         assert f"| `{error.code}` | {error.status} | {error.exit_code} |" in generated["errors.md"]
+
+
+def test_every_kind_of_entry_is_listed(generated):
+    """Each kind stands on its page with each member that it requires, and each member is explained."""
+    for name, kind in KINDS.items():
+        (row,) = [line for line in generated["log-entries.md"].splitlines() if line.startswith(f"| `{name}` |")]
+        assert all(f"`{member}`" in row for member in (*kind.required, *kind.optional, *kind.outcomes))
+    for name in (*MEMBERS, *ENVELOPE):
+        assert f"\n| `{name}` | " in generated["log-entries.md"]
 
 
 def test_error_classes_are_found_in_every_room():

@@ -25,7 +25,6 @@ class Asked:
     subject: str | None = None
     address: str | None = None
     purpose: str | None = None
-    approval_id: str | None = None
 
     def entry(
         self, kind: str, outcome: str, *, recorded: datetime, retention_days: int | None, sealed: Sealed | None, **members: Any
