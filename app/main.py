@@ -124,7 +124,7 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
     nodes = Nodes(NodePolicy(policy, batcher, clock, metrics), limiter, clock, metrics, catalog.all, stale_ms=stale_ms)
     follower = Follower([readings.see, nodes.see], clock, metrics, catalog.all, stale_ms=stale_ms, judge=nodes.watch)
     records = Records(writers.intake, writers.pending, people, clock)
-    audit = Log(engines["log"], writers.intake, people.keys, clock, metrics, timeout_ms=timeout_ms)
+    audit = Log(engines["log"], writers.intake, clock, metrics, timeout_ms=timeout_ms)
     tally = Tally(metrics, writers.summaries)
     rooms = Rooms(clock, catalog, registry, policy, readings, limiter, records, tally, settings.lease.ttl_ms, probes=nodes.watch)
     once = Once(Decider(rooms), limiter, metrics)
@@ -159,7 +159,7 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
         status_router(health, metrics, lambda: describe(readings.view)),
         quota_router(registry, _principal),
         lease_router(limiter, registry, _principal),
-        audit_router(audit, _principal),
+        audit_router(audit, people.keys, _principal),
     )
     cold = _cold(lifespan, routers, bundle_routes(loader, around.opa_token))
     hot = HotRoutes(once, Leases(limiter, records, settings.lease.ttl_ms))

@@ -10,6 +10,7 @@ import secrets
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from app.errors import ConfigError
 
@@ -21,7 +22,9 @@ def write_once(path: Path, content: bytes) -> bytes:
     """
     with _told(path):
         if not path.exists():
-            with _beside(path, content) as draft, contextlib.suppress(FileExistsError):
+            with _draft(path) as (draft, file), contextlib.suppress(FileExistsError):
+                file.write(content)
+                _to_disk(file)
                 os.link(draft, path)
                 _sync(path.parent)
         return path.read_bytes()
@@ -43,7 +46,16 @@ def check_folder(path: Path) -> None:
 
 def replace(path: Path, content: bytes) -> None:
     """Let `path` hold `content`, whatever was there. The folder is made (0700) where it is missing. Raises ConfigError."""
-    with _told(path), _beside(path, content) as draft:
+    with replacing(path) as file:
+        file.write(content)
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """The same for what is written bit by bit: the file takes its name when the block ends well, else nothing of it stays."""
+    with _told(path), _draft(path) as (draft, file):
+        yield file
+        _to_disk(file)
         draft.replace(path)
         _sync(path.parent)
 
@@ -65,19 +77,21 @@ def _told(path: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _beside(path: Path, content: bytes) -> Iterator[Path]:
-    """A file beside `path` that holds `content`, on the disk; gone after the block unless it was renamed."""
+def _draft(path: Path) -> Iterator[tuple[Path, BinaryIO]]:
+    """A new file beside `path`, open for writing; gone after the block unless it was renamed."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        yield draft
+            yield draft, file
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _to_disk(file: BinaryIO) -> None:
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def _sync(folder: Path) -> None:

@@ -30,11 +30,10 @@ from app.api.audit_answers import (
 from app.audit.export import MAX_ANCHORS, Wanted
 from app.audit.kinds import KINDS
 from app.audit.log import Export, Log
-from app.audit.proof_file import proof_text
-from app.audit.proofs import Inclusion
 from app.audit.reader import MAX_PAGE, Filters, Page
+from app.audit.subject_keys import SubjectKeys
 from app.auth.keys import Principal
-from app.errors import BadRequest, DependencyDown, NotFound
+from app.errors import BadRequest, DependencyDown
 from app.ids import model_id, tenant_id
 from app.instants import instant
 
@@ -55,22 +54,15 @@ Instant = Annotated[str | None, Query(description="RFC 3339")]
 Open = Annotated[bool, Query(alias="open", description="with sealed members in clear; the record of the read says so")]
 
 
-class BodyPurged(NotFound):
-    """The body of the entry went when its time was over; only its leaf hash is left."""
-
-    code = "body_purged"
-    hint = "Ask for application/json: the proof of the leaf hash is there."
-
-
-def audit_router(audit: Log, principal: Callable[..., Any]) -> APIRouter:
-    """The routes under /audit. `principal` is a dependency that gives the calling Principal."""
+def audit_router(audit: Log, keys: SubjectKeys, principal: Callable[..., Any]) -> APIRouter:
+    """The routes under /audit. `keys` open what is sealed; `principal` is a dependency that gives the calling Principal."""
 
     def reader(caller: Annotated[Principal, Depends(principal)]) -> str:
         caller.require("auditor", "admin")
         return caller.name
 
     router = APIRouter(prefix="/audit", tags=["audit"])
-    _add_entries(router, audit, reader)
+    _add_entries(router, audit, keys, reader)
     _add_proofs(router, audit, reader)
     _add_export(router, audit, reader)
     return router
@@ -99,7 +91,7 @@ def filters(
     )
 
 
-def _add_entries(router: APIRouter, audit: Log, reader: Callable[..., str]) -> None:
+def _add_entries(router: APIRouter, audit: Log, keys: SubjectKeys, reader: Callable[..., str]) -> None:
     Operator = Annotated[str, Depends(reader)]  # noqa: N806 - a type
 
     @router.get("/entries", response_model_exclude_none=True)
@@ -114,12 +106,12 @@ def _add_entries(router: APIRouter, audit: Log, reader: Callable[..., str]) -> N
     ) -> EntriesAnswer:
         """Entries by number, a page at a time; pages do not shift while the log grows."""
         page = Page(limit, cursor, newest_first=order == "newest")
-        return entries_answer(await audit.entries(wanted, page, operator=operator, unseal=unseal), page)
+        return entries_answer(await audit.entries(wanted, page, operator=operator, keys=keys if unseal else None), page)
 
     @router.get("/entries/{seq}", response_model_exclude_none=True)
     async def get_entry(*, operator: Operator, seq: Seq, unseal: Open = False) -> EntryAnswer:
         """One entry by its number, counted from 0."""
-        return entry_answer(await audit.entry(seq, operator=operator, unseal=unseal))
+        return entry_answer(await audit.entry(seq, operator=operator, keys=keys if unseal else None))
 
     @router.get("/entries/{seq}/proof", response_model=ProofAnswer, response_model_exclude_none=True, responses={200: _PLAIN})
     async def get_proof(
@@ -131,7 +123,7 @@ def _add_entries(router: APIRouter, audit: Log, reader: Callable[..., str]) -> N
     ) -> Any:
         """That an entry is under a signed checkpoint. As text/plain, a file that `verifier/verify.sh` checks."""
         proof = await audit.inclusion(seq, size, operator=operator)
-        return PlainTextResponse(_proof_file(proof)) if _wants_text(accept) else proof_answer(proof)
+        return PlainTextResponse(proof.file) if _wants_text(accept) else proof_answer(proof)
 
 
 def _add_proofs(router: APIRouter, audit: Log, reader: Callable[..., str]) -> None:
@@ -195,13 +187,6 @@ class ExportResponse(StreamingResponse):
             log.warning("an export was cut off", first=self._export.header.first, end=self._export.header.end, why=down.message)
             return
         await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
-def _proof_file(proof: Inclusion) -> str:
-    leaf = proof.entry.leaf
-    if leaf is None:
-        raise BodyPurged(f"seq: the body of entry {proof.entry.seq} was purged with shelf {proof.entry.shelf}", field="seq")
-    return proof_text(leaf, proof.entry.seq, proof.path, proof.signed.note, proof.certificate.pem)
 
 
 def _wants_text(accept: str) -> bool:

@@ -53,30 +53,29 @@ class Export:
 
 
 class Log:
-    """Reads with an engine of role sluice_log, and records that with `intake`; `keys` open what is sealed."""
+    """Reads with an engine of role sluice_log, and records that with `intake`."""
 
-    def __init__(self, engine: AsyncEngine, intake: Intake, keys: SubjectKeys, clock: Clock, metrics: Metrics, *, timeout_ms: int) -> None:
-        self._keys = keys
+    def __init__(self, engine: AsyncEngine, intake: Intake, clock: Clock, metrics: Metrics, *, timeout_ms: int) -> None:
         self._transactions = Transactions(engine, metrics, call="log", timeout_ms=timeout_ms)
         self._exports = Exports(engine, metrics)
         self._reads = Reads(intake, clock)
         self.watch = Watch(self._transactions, clock)
 
-    async def entries(self, filters: Filters, page: Page, *, operator: str, unseal: bool = False) -> list[Told]:
-        """One page of entries. Raises DatabaseDown, AuditUnavailable."""
+    async def entries(self, filters: Filters, page: Page, *, operator: str, keys: SubjectKeys | None = None) -> list[Told]:
+        """One page of entries; `keys` open what is sealed. Raises DatabaseDown, AuditUnavailable."""
         found = await self._transactions.run(lambda connection: reader.entries(connection, filters, page))
-        told = await self._told(found, unseal=unseal)
+        told = await _told(found, keys)
         numbers = [logged.seq for logged in found]
         first, end = (min(numbers), max(numbers) + 1) if numbers else (None, None)
-        query = filters.told | _unsealing(unseal)
+        query = filters.told | _opening(keys)
         await self._reads.record("entries", operator=operator, query=query, first=first, end=end, count=len(found))
         return told
 
-    async def entry(self, seq: int, *, operator: str, unseal: bool = False) -> Told:
-        """One entry. Raises NotInLog, LogDamaged, DatabaseDown, AuditUnavailable."""
+    async def entry(self, seq: int, *, operator: str, keys: SubjectKeys | None = None) -> Told:
+        """One entry; `keys` open what is sealed. Raises NotInLog, LogDamaged, DatabaseDown, AuditUnavailable."""
         found = await self._transactions.run(lambda connection: reader.entry(connection, seq))
-        told = await self._told([found], unseal=unseal)
-        await self._reads.record("entry", operator=operator, query=_unsealing(unseal), first=seq, end=seq + 1, count=1)
+        told = await _told([found], keys)
+        await self._reads.record("entry", operator=operator, query=_opening(keys), first=seq, end=seq + 1, count=1)
         return told[0]
 
     async def inclusion(self, seq: int, size: int | None, *, operator: str) -> Inclusion:
@@ -110,10 +109,11 @@ class Log:
         """The proof between two checkpoints. Raises NoCheckpoint, BadRequest, LogDamaged, DatabaseDown."""
         return await self._transactions.run(lambda connection: proofs.consistency(connection, old_size, new_size))
 
-    async def _told(self, found: list[Logged], *, unseal: bool) -> list[Told]:
-        return [Told(logged, await opened(self._keys, logged) if unseal else None) for logged in found]
+
+async def _told(found: list[Logged], keys: SubjectKeys | None) -> list[Told]:
+    return [Told(logged, await opened(keys, logged) if keys else None) for logged in found]
 
 
-def _unsealing(unseal: bool) -> dict[str, Any]:
+def _opening(keys: SubjectKeys | None) -> dict[str, Any]:
     """How the record says that a reader saw what was sealed."""
-    return {"open": True} if unseal else {}
+    return {"open": True} if keys else {}

@@ -10,10 +10,18 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.audit import hashes
 from app.audit.checkpoints import NoCheckpoint, SignedCheckpoint, certificates, checkpoint_at, signer_of
 from app.audit.hashes import LogDamaged
+from app.audit.proof_file import proof_text
 from app.audit.reader import Logged, entry
 from app.audit.tree import consistency_spans, inclusion_spans, is_consistent, root_by_inclusion
-from app.errors import BadRequest
+from app.errors import BadRequest, NotFound
 from app.signing.certificates import Certificate
+
+
+class BodyPurged(NotFound):
+    """The body of the entry went when its time was over; only its leaf hash is left."""
+
+    code = "body_purged"
+    hint = "GET /audit/entries/{seq}/proof as application/json has the proof of the leaf hash."
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +33,13 @@ class Inclusion:
     path: list[bytes]
     certificate: Certificate
     """Of the signer of the checkpoint."""
+
+    @property
+    def file(self) -> str:
+        """The same as a text file (app/audit/proof_file.py). Raises BodyPurged."""
+        if self.entry.leaf is None:
+            raise BodyPurged(f"seq: the body of entry {self.entry.seq} was purged with shelf {self.entry.shelf}", field="seq")
+        return proof_text(self.entry.leaf, self.entry.seq, self.path, self.signed.note, self.certificate.pem)
 
 
 @dataclass(frozen=True, slots=True)

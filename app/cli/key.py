@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
+from app.cli.operator import operator
 from app.cli.options import Overrides
 from app.errors import BadRequest
 
@@ -46,7 +47,7 @@ def create(
     end = SystemClock().utcnow() + _life(expires) if expires else None
 
     async def make(keys: "Keys", tenants: "Tenants") -> "tuple[CreatedKey, list[str]]":
-        made = await keys.create(name=name, roles=role, tenants=tenant or (), expires=end, operator=_operator())
+        made = await keys.create(name=name, roles=role, tenants=tenant or (), expires=end, operator=operator())
         await tenants.load()
         return made, sorted(one for one in made.key.principal.tenants if one != ANY_TENANT and tenants.tenant(one) is None)
 
@@ -95,7 +96,7 @@ def revoke(
     overrides: Overrides = None,
 ) -> None:
     """Revoke a key; running replicas refuse it within a second."""
-    key = _with_database(lambda keys, _: keys.revoke(which, operator=_operator()), var, config, overrides)
+    key = _with_database(lambda keys, _: keys.revoke(which, operator=operator()), var, config, overrides)
     typer.echo(f"revoked {key.principal.name} ({key.id})")
 
 
@@ -125,18 +126,6 @@ def _with_database(work: "Callable[[Keys, Tenants], Awaitable[T]]", var: Path, c
             await engine.dispose()
 
     return asyncio.run(run())
-
-
-def _operator() -> str:
-    """Who made the change, for the log: whoever may run this command on the machine is an operator of it."""
-    import os
-    import pwd
-
-    uid = os.getuid()
-    try:
-        return f"cli:{pwd.getpwuid(uid).pw_name}"
-    except KeyError:  # a container's user need not be in passwd
-        return f"cli:{uid}"
 
 
 def _row(key: "Key", now: datetime) -> dict[str, Any]:

@@ -91,7 +91,7 @@ async def api(grown_log: GrownLog) -> AsyncIterator[FastAPI]:
         return Principal("id", f"{x_role}1", frozenset({x_role}), frozenset())
 
     install_failures(built)
-    built.include_router(audit_router(grown_log.log, principal))
+    built.include_router(audit_router(grown_log.log, grown_log.subject_keys, principal))
     return built
 
 

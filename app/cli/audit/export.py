@@ -1,0 +1,129 @@
+"""`sluice audit export` and `sluice audit proof`: take out of the log what is checked elsewhere."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from app.cli.operator import operator
+from app.cli.options import Overrides
+
+if TYPE_CHECKING:
+    from app.audit.export import Wanted
+    from app.audit.export_file import Header
+    from app.audit.log import Log
+
+T = TypeVar("T")
+
+Var = Annotated[Path, typer.Option("--var", help="the folder that serve was given, for its embedded database")]
+Config = Annotated[Path | None, typer.Option(help="settings file; without it sluice.yaml in --var")]
+
+
+def export(
+    *,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="where the file goes; it is there when it is whole")],
+    begin: Annotated[str | None, typer.Option("--from", help="recorded then or later, RFC 3339")] = None,
+    end: Annotated[str | None, typer.Option("--to", help="recorded before, RFC 3339")] = None,
+    anchor: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="checkpoints that were kept elsewhere; the file will have what proves them")
+    ] = None,
+    var: Var = Path("var"),
+    config: Config = None,
+    overrides: Overrides = None,
+) -> None:
+    """Write the entries of a period, or all, into one file that `sluice audit verify` checks without the log.
+
+    It reaches to the newest signed checkpoint. The log records who exported what.
+    """
+    from app import private_files
+    from app.audit.export import Wanted
+    from app.instants import instant
+
+    wanted = Wanted(
+        None if begin is None else instant(begin, "--from"),
+        None if end is None else instant(end, "--to"),
+        _sizes(anchor) if anchor else (),
+    )
+    with private_files.replacing(out) as file:
+        header = _with_log(lambda log: _write(log, wanted, file.write), var, config, overrides)
+    typer.echo(f"{out}: entries {header.first} to {header.end - 1} of {header.size} under the newest checkpoint", err=True)
+
+
+def proof(
+    seq: Annotated[int, typer.Argument(min=0, help="number of the entry, from 0")],
+    *,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="where the file goes")],
+    size: Annotated[int | None, typer.Option(min=1, help="of an older checkpoint")] = None,
+    var: Var = Path("var"),
+    config: Config = None,
+    overrides: Overrides = None,
+) -> None:
+    """Write the proof that an entry is under a signed checkpoint, as a text that `verifier/verify.sh` checks with openssl alone.
+
+    The log records who read which entry.
+    """
+    from app import private_files
+
+    found = _with_log(lambda log: log.inclusion(seq, size, operator=operator()), var, config, overrides)
+    private_files.replace(out, found.file.encode())
+    typer.echo(f"{out}: entry {seq} under the checkpoint of size {found.signed.size}", err=True)
+
+
+async def _write(log: "Log", wanted: "Wanted", write: Callable[[bytes], object]) -> "Header":
+    """Write the file's pieces as they come, and show how far it is where somebody looks on."""
+    import contextlib
+    import sys
+
+    exported = await log.export(wanted, operator=operator())
+    header, done = exported.header, 0
+    with typer.progressbar(length=header.end - header.first, label="entries", file=sys.stderr) as bar:
+        async with contextlib.aclosing(exported.lines) as batches:
+            async for batch in batches:
+                write(batch.lines)
+                bar.update(batch.entries - done)
+                done = batch.entries
+    return header
+
+
+def _sizes(anchor: Path) -> tuple[int, ...]:
+    """The sizes of the checkpoints in a file. Raises ConfigError, NoteRefused."""
+    from app.audit.checkpoint import notes_in, parse
+    from app.errors import ConfigError
+
+    try:
+        text = anchor.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"--anchor: {anchor}: {getattr(error, 'strerror', None) or 'not UTF-8'}", hint="Name a file of notes.") from None
+    return tuple(parse(note)[0].size for note in notes_in(text))
+
+
+def _with_log(work: "Callable[[Log], Awaitable[T]]", var: Path, config: Path | None, overrides: list[str] | None) -> T:
+    """The result of `work` on the log of the database that the settings name. Raises what it raises, and DatabaseDown."""
+    import asyncio
+
+    from app.audit.gaps import Gaps
+    from app.audit.intake import Intake
+    from app.audit.log import Log
+    from app.clock import SystemClock
+    from app.database import create_engine
+    from app.observability.logs import configure_logs
+    from app.observability.metrics import Metrics
+    from app.postgres import urls_beside_serve
+    from app.settings import load_settings, settings_file
+
+    settings = load_settings(settings_file(config, var), tuple(overrides or ()))
+    configure_logs(settings.log_level, settings.log_format, "audit")
+    urls = urls_beside_serve(settings, var)
+
+    async def run() -> T:
+        reading, writing = (create_engine(url, settings.database) for url in (urls.log, urls.intake))
+        clock, metrics, timeout_ms = SystemClock(), Metrics(), settings.database.timeout_ms
+        intake = Intake(writing, metrics, Gaps(clock), timeout_ms=timeout_ms)
+        try:
+            return await work(Log(reading, intake, clock, metrics, timeout_ms=timeout_ms))
+        finally:
+            await reading.dispose()
+            await writing.dispose()
+
+    return asyncio.run(run())
