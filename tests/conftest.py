@@ -14,4 +14,5 @@ pytest_plugins = [
     "tests.fixtures.signing",
     "tests.fixtures.log",
     "tests.fixtures.audit_process",
+    "tests.fixtures.verifiers",
 ]
