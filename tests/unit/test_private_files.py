@@ -94,3 +94,34 @@ def test_when_it_cannot_be_written_the_start_ends(tmp_path: Path, write: Callabl
     with pytest.raises(ConfigError, match=rf"{tmp_path}/secrets/key: ") as refused:
         write(tmp_path / "secrets" / "key", b"sesame")
     assert "sesame" not in f"{refused.value} {refused.value.advice}"
+
+
+@pytest.mark.parametrize("mode", [0o601, 0o604, 0o610, 0o640, 0o666])
+def test_what_others_could_read_is_not_taken_for_a_secret(tmp_path: Path, mode: int):
+    """A file or a folder that is open to group or others is refused with the remedy; closed, it is taken."""
+    private_files.replace(tmp_path / "secrets" / "key", b"sesame")
+    assert private_files.read(tmp_path / "secrets" / "key") == b"sesame"
+    private_files.check_folder(tmp_path / "secrets")
+
+    (tmp_path / "secrets" / "key").chmod(mode)
+    (tmp_path / "secrets").chmod(mode | 0o100)
+    for refuse, remedy in (
+        (lambda: private_files.read(tmp_path / "secrets" / "key"), "chmod 600 "),
+        (lambda: private_files.check_folder(tmp_path / "secrets"), "chmod 700 "),
+    ):
+        with pytest.raises(ConfigError, match="open to others") as refused:
+            refuse()
+        assert refused.value.advice.startswith(remedy)
+        assert "sesame" not in f"{refused.value} {refused.value.advice}"
+
+
+def test_what_is_not_there_is_a_config_error(tmp_path: Path):
+    """A missing file, a missing folder and a file in a folder's place are named."""
+    (tmp_path / "file").touch()
+    for attempt, path in (
+        (private_files.read, tmp_path / "key"),
+        (private_files.check_folder, tmp_path / "folder"),
+        (private_files.check_folder, tmp_path / "file"),
+    ):
+        with pytest.raises(ConfigError, match=str(path)):
+            attempt(path)
