@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.fixtures.engine import wait_until
-from tests.fixtures.serve import MODEL, OTHER_MODEL, SENSITIVE_MODEL, FirstStart, Serve, children_of, running
+from tests.fixtures.serve import MASKED_MODEL, MODEL, OTHER_MODEL, SENSITIVE_MODEL, FirstStart, Serve, children_of, running
 
 SETTINGS = {"opa": {"timeout_ms": 300}, "database": {"timeout_ms": 400}, "telemetry": {"stale_ms": 1500}}
 """Deadlines that these tests wait for, long enough for two busy cores."""
@@ -129,6 +129,35 @@ def test_a_silent_database_stops_changes_and_what_must_be_logged(healthy: Serve)
     assert looked_s < 1  # as long as an orchestrator waits for its probe
     wait_until(lambda: healthy.decide(watched, SENSITIVE_MODEL, **ANALYST)["allow"] or None, HEALS_WITHIN_S)
     assert healthy.call("GET", f"/quotas/{tenant}", key="operator").json["qps"] == 100
+
+
+def test_what_may_wait_for_a_silent_database_is_in_the_log_afterwards(healthy: Serve):
+    """A settlement that confirms and rules that come into force are taken during the outage, and told by the log once it is over."""
+    tenant = warmed(healthy, tpm=60_000)
+    steward = {"subject": {"id": "steward", "roles": ["data-steward"]}, "action": "train", "purpose": "model-training"}
+    decision = healthy.decide(tenant, MASKED_MODEL, **steward)
+    stranger = {**steward, "subject": {"id": f"stranger-{tenant}", "roles": ["data-steward"]}}
+    rule = healthy.var / "rego/rules/pressure/pressure.rego"
+    postmaster = healthy.child("postgres -D")
+
+    with frozen(postmaster, *children_of(postmaster)):
+        settled = healthy.lease(decision, "settle", prompt_tokens=1, completion_tokens=1, obligations_met=["mask"])
+        unknown = healthy.decide(tenant, MASKED_MODEL, **stranger)
+        old = unknown["policy"]["revision"]
+        rule.write_text(rule.read_text() + "\n# another text, the same answers\n")
+        wait_until(lambda: healthy.decide(tenant, max_tokens=1)["policy"]["revision"] != old, HEALS_WITHIN_S)
+
+    def told() -> bool:
+        entries = healthy.entries()
+        confirmed = [entry["outcome"] for entry in entries if entry.get("decision_id") == decision["decision_id"]]
+        activated = [
+            entry["previous_revision"] for entry in entries if entry["kind"] == "policy.activated" and "previous_revision" in entry
+        ]
+        return confirmed == ["unconfirmed", "confirmed"] and old in activated
+
+    assert (settled.status, settled.json["freed"]) == (200, True)
+    assert (unknown["allow"], unknown["reasons"][0]["code"]) == (False, "audit_unavailable")
+    wait_until(told, HEALS_WITHIN_S)
 
 
 def test_a_killed_database_comes_back_with_what_was_committed(healthy: Serve):
