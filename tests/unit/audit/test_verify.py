@@ -126,14 +126,14 @@ def test_an_edited_log_with_all_its_hashes_breaks_the_tree():
     assert said(verify(rebuilt.export(), ROOT)) == [("tree", 4, 7)]
 
 
-def test_swapped_entries_are_named():
-    """Two entries that changed places are both named."""
+def test_swapped_entries_are_found():
+    """Of two entries that changed places the earlier is named twice: it is missing, and comes too late."""
     export = SMALL.export()
     export[at(5)], export[at(6)] = export[at(6)], export[at(5)]
     report = verify(export, ROOT)
 
     assert report.verdict == "tampered"
-    assert said(report)[:2] == [("order", 5, 5), ("order", 5, None)]
+    assert said(report) == [("order", 5, 5), ("order", 5, None)]
 
 
 def test_entries_that_swapped_numbers_break_the_tree():
