@@ -58,7 +58,7 @@ def test_each_entry_is_proven(entries: int, seq: int, verifiers: Verifiers):
 
 def test_the_script_prints_the_entry(verifiers: Verifiers):
     """What was proven is printed as it was hashed, then OK."""
-    text = '地址 \\ " {}[],: \x7f'.replace("\x7f", "")
+    text = '地址 \\ " {}[],:'
     log = replace(LOG, bodies=(*LOG.bodies[:5], ("d400", body(5, before={"recorded": "x", "text": text})), *LOG.bodies[6:]))
     (verifiers.folder / "proof").write_text(proof(log, 5), encoding="utf-8")
     (verifiers.folder / "root").write_text(AUTHORITY.root.pem, encoding="utf-8")
@@ -170,7 +170,7 @@ def test_random_changes_are_refused(verifiers: Verifiers):
     seed = random.randrange(2**32)
     draw = random.Random(seed)
     good = GOOD.encode()
-    for _ in range(25):
+    for _ in range(15):
         where, bit = draw.randrange(len(good)), 1 << draw.randrange(8)
         mutant = good[:where] + bytes([good[where] ^ bit]) + good[where + 1 :]
         program, script = verifiers.proofs(mutant, AUTHORITY.root)
