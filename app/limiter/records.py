@@ -74,12 +74,12 @@ class LeaseRecords:
     def record(self, lease: Lease, answer: bytes) -> None:
         """Keep the answer that a replay of the lease's request gets."""
         self.bytes += len(answer) - len(lease.answer or b"")
-        lease.answer = answer
+        lease.answer = _own(answer)
 
     def note(self, lease: Lease, note: bytes | None) -> None:
         """Keep a note with the lease, or let go of the one that it has."""
         grown = len(note or b"") - len(lease.note or b"")
-        lease.note = note
+        lease.note = note and _own(note)
         lease.size_bytes += grown
         self.bytes += grown
 
@@ -122,3 +122,8 @@ class LeaseRecords:
     def _unlist(self, lease: Lease) -> None:
         if lease.request_key is not None and self._by_request.get(lease.request_key) is lease:
             del self._by_request[lease.request_key]
+
+
+def _own(text: bytes) -> bytes:
+    """The same bytes in no more memory than they need: an encoder's own keep its buffer of some KiB for as long as they live."""
+    return bytes(memoryview(text))
