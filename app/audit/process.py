@@ -46,6 +46,8 @@ ASKED_MS = 50
 """The same for those who ask: whoever asks all the time fills no disk."""
 BATCH_TIMEOUTS = 3
 """A batch has several statements, each of which may take the time-out of one."""
+RECONNECT_MOST_S = 0.5
+"""Between two tries while PostgreSQL is away or refuses: one costs nothing, and nobody waits long for its return."""
 END_WITHIN_S = 2.5
 """After a signal: the last batch and the last checkpoint take milliseconds, unless PostgreSQL hangs."""
 
@@ -98,7 +100,7 @@ class LogProcess:
 
     async def run(self) -> None:
         """Lead or stand by until `bell.end()`; then commit what waits, sign, and return."""
-        backoff = Backoff()
+        backoff = Backoff(most_s=RECONNECT_MOST_S)
         while not self.bell.stop.is_set():
             began_ms = self._clock.monotonic_ms()
             try:

@@ -53,13 +53,20 @@ async def within(timeout_s: float, connection: Connection, work: Coroutine[Any, 
     A server that hangs would hold whoever cancels a statement, since that asks the server, too: so the connection goes first.
     """
     task = asyncio.create_task(work)
+    task.add_done_callback(_forget)
     try:
-        await asyncio.wait({task}, timeout=timeout_s)
+        done, _ = await asyncio.wait({task}, timeout=timeout_s)
     finally:
         if not task.done():
             await connection.close()
             task.cancel()
             await asyncio.wait({task})
-    if task.cancelled():
+    if not done:
         raise DatabaseDown(f"PostgreSQL: no answer within {timeout_s:g} s")
     return task.result()
+
+
+def _forget(task: asyncio.Task[Any]) -> None:
+    """Read what a task ended with that nobody waits for any more, so that it is not reported as never retrieved."""
+    if not task.cancelled():
+        task.exception()
