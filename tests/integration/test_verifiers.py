@@ -3,6 +3,7 @@
 import base64
 import random
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from io import BytesIO
@@ -11,11 +12,13 @@ from uuid import UUID
 import pytest
 
 from app.audit.checkpoint import notes_in
+from app.audit.export import Wanted
 from app.audit.export_file import CheckpointLine, EndLine, EntryLine, lines, read_header
 from app.audit.leaf import leaf_hash
 from app.audit.verify import verify
 from app.signing.certificates import Certificate
 from app.signing.sm2 import PrivateKey
+from tests.fixtures.log import GrownLog
 from tests.fixtures.log_file import Authority, Log, body
 from tests.fixtures.verifiers import KEPT, Answer, Verifiers
 
@@ -216,3 +219,37 @@ def test_an_export_that_another_library_signed_is_whole():
     report = verify(lines(BytesIO((KEPT / "export.jsonl").read_bytes())), root, anchors)
 
     assert (report.verdict, report.entries, report.checkpoints, report.anchors) == ("whole", 5, 3, 2)
+
+
+@pytest.mark.parametrize(
+    ("damage", "answer"),
+    [
+        ("", Answer(WHOLE)),
+        ("UPDATE audit.body SET body = replace(encode(body, 'escape'), '\"op\"', '\"eve\"')::bytea WHERE seq = 7", Answer(TAMPERED, (7,))),
+        ("DELETE FROM audit.leaf WHERE seq >= 18", Answer(TAMPERED, (18,))),
+        ("DELETE FROM audit.body WHERE seq = 7", Answer(GAP, (7,))),
+        ("UPDATE audit.checkpoint SET note = 'x' WHERE size = 10", Answer(TAMPERED)),
+    ],
+)
+async def test_both_answer_the_same_to_a_log_of_the_database(damage: str, answer: Answer, grown_log: GrownLog, verifiers: Verifiers):
+    """What a superuser does to the tables is found in the export by both verifiers, and an untouched log is whole."""
+    for _ in range(2):
+        await grown_log.grow(10)
+        await grown_log.sign()
+    if damage:
+        await grown_log.damage(damage)
+    exported = await grown_log.log.export(Wanted(), operator="auditor")
+    async with aclosing(exported.lines) as batches:
+        export = b"".join([batch.lines async for batch in batches])
+    ours, other = verifiers.exports(export, grown_log.keys.root)
+
+    assert answer == ours == other
+
+
+async def test_a_proof_of_the_database_is_good_for_program_and_script(grown_log: GrownLog, verifiers: Verifiers):
+    """The proof file that the service gives is taken by the program and by the script."""
+    await grown_log.grow(10)
+    await grown_log.sign()
+    proof = await grown_log.log.inclusion(3, None, operator="auditor")
+
+    assert verifiers.proofs(proof.file.encode(), grown_log.keys.root) == (WHOLE, WHOLE)
