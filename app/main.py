@@ -82,6 +82,7 @@ class Service:
     app: ASGIApp
     registry: Registry
     keys: Keys
+    people: People
     loader: Loader
     limiter: MemoryLimiter
     health: Health
@@ -163,7 +164,7 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
     )
     cold = _cold(lifespan, routers, bundle_routes(loader, around.opa_token))
     hot = HotRoutes(once, Leases(limiter, records, settings.lease.ttl_ms))
-    return Service(Edge(cold, hot.match, keys, metrics), registry, keys, loader, limiter, health, background)
+    return Service(Edge(cold, hot.match, keys, metrics), registry, keys, people, loader, limiter, health, background)
 
 
 def _cold(lifespan: Lifespan[FastAPI], routers: Iterable[APIRouter], routes: Iterable[BaseRoute]) -> FastAPI:

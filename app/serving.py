@@ -60,6 +60,7 @@ async def serve_until_stopped(settings: Settings, file: Path, var: Path, overrid
         service = build(settings, around, clock, metrics)
         await service.registry.load()
         await service.keys.load()
+        await service.people.check()
         if settings.database.url == EMBEDDED:
             await seed_tenants(service.registry)
             await lay_down_keys(service.keys, var)

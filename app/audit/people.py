@@ -21,6 +21,10 @@ class People:
         self.pseudonyms = Pseudonyms(secrets_dir)
         self.keys = SubjectKeys(engine, secrets_dir, clock, metrics, timeout_ms=timeout_ms)
 
+    async def check(self) -> None:
+        """Raises ConfigError where the keys of this database are another master file's, DependencyDown where nobody can tell."""
+        await self.keys.check()
+
     async def operator_key(self, name: str) -> SubjectKey:
         """The key that seals what an operator writes. Raises as SubjectKeys.key does."""
         return await self.keys.key(self.pseudonyms.operator(name))

@@ -8,7 +8,7 @@ confirmation of an access that was given is not refused: it waits, and until it 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from app.audit.entry import Entry
@@ -31,7 +31,7 @@ class _Told:
     """One decision as its entries tell it."""
 
     asked: Asked
-    texts: Mapping[str, str | None]
+    texts: Mapping[str, str | None] = field(repr=False)
     """What is only told sealed."""
     key: SubjectKey
     recorded: datetime

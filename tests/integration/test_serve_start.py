@@ -49,13 +49,21 @@ def test_two_servers_stand_beside_each_other(serve: Serve, start_serve: Callable
 
 
 @pytest.mark.parametrize(
-    ("what", "says"), [("folder", "is in use by process"), ("port", "Address already in use"), ("settings", "opa.timeout_ms")]
+    ("what", "says"),
+    [
+        ("folder", "is in use by process"),
+        ("port", "Address already in use"),
+        ("settings", "opa.timeout_ms"),
+        ("secrets", "subject-keys.key: does not open the key"),
+    ],
 )
 def test_a_start_in_anothers_way_says_why(serve: Serve, spare_var: Path, what: str, says: str):
-    """A folder or a port in use and a wrong setting end the start at once with the reason and the remedy, and leave the other alone."""
+    """A folder or a port in use, a wrong setting or a wrong secret end the start with the reason and the remedy, and leave the other alone."""
     var = serve.var if what == "folder" else spare_var
     if what == "settings":
         write_settings(var, free_port(), {**UNHURRIED, "opa": {"timeout_ms": -1}})
+    if what == "secrets":
+        (var / "secrets" / "subject-keys.key").write_bytes(bytes(32))
     before = serve.log() if what == "folder" else ""
 
     refused = spawn(var, serve.port if what == "port" else free_port(), {})

@@ -124,6 +124,17 @@ async def test_the_database_alone_opens_nothing(make: Make):
         await make("elsewhere").key(ALICE)
 
 
+async def test_another_master_file_is_found_at_the_start(make: Make):
+    """A file that does not belong to the database is told before anybody is met; one that does, and any where nobody was met, pass."""
+    await make("elsewhere").check()
+    await sealed(make())
+    await make().check()
+
+    with pytest.raises(ConfigError, match=r"elsewhere/subject-keys\.key: does not open the key .* of the registry") as refused:
+        await make("elsewhere").check()
+    assert "all replicas need the same one" in refused.value.advice
+
+
 async def test_a_key_belongs_to_one_person(make: Make, database_urls: DatabaseUrls):
     """A wrapped key that is put under another name does not open there."""
     await sealed(make())
@@ -150,7 +161,7 @@ async def test_the_master_key_is_private(make: Make, tmp_path: Path):
     key = await make().key(ALICE)
 
     assert (tmp_path / "secrets" / "subject-keys.key").stat().st_mode & 0o777 == 0o600
-    assert "AESGCM" not in repr(key)
+    assert repr(key) == f"SubjectKey(id={key.id!r})"
 
 
 async def test_without_the_database_only_known_people_are_sealed(make: Make, engine: AsyncEngine, tmp_path: Path):

@@ -10,7 +10,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from app.audit.entry import Entry
 from app.audit.gaps import Gaps
@@ -69,7 +68,7 @@ class OneKey:
         if self.down:
             raise DependencyDown("PostgreSQL: no server")
         self.owners.append(owner)
-        return SubjectKey(UUID(int=1), AESGCM(bytes(32)))
+        return SubjectKey(UUID(int=1), bytes(32))
 
 
 @pytest.fixture
@@ -92,7 +91,7 @@ def log(people: Any) -> Log:
 
 def opened(body: Any) -> dict[str, str]:
     """What is sealed in an entry, in clear."""
-    key = SubjectKey(UUID(int=1), AESGCM(bytes(32)))
+    key = SubjectKey(UUID(int=1), bytes(32))
     return {
         member: key.open(UUID(body["id"]), member, base64.b64decode(text.split(":")[2])) for member, text in body.get("sealed", {}).items()
     }
