@@ -9,6 +9,7 @@ import (
 	"io"
 	"regexp"
 	"strconv"
+	"unicode/utf8"
 )
 
 const exportVersion = "1"
@@ -209,6 +210,9 @@ func parseEntry(leaf []byte) (e envelope, err error) {
 	at := bytes.LastIndex(leaf, []byte(`,"retention":"`))
 	if at < len(begin) || !bytes.HasPrefix(leaf, []byte(begin)) {
 		return e, errors.New("it is not made of body, retention and seq")
+	}
+	if !utf8.Valid(leaf) {
+		return e, errors.New("it is not UTF-8")
 	}
 	form := leafForm.FindSubmatch(leaf[at:])
 	if form == nil {

@@ -149,17 +149,19 @@ check_inclusion() {
 
 # member NAME: the text of a member of the entry's body, which is the second level of its JSON.
 member() {
-  awk -v name="$1" 'BEGIN { RS = "\n" }
-    { text = text $0 }
+  awk -v name="$1" '{ text = text $0 }
     END {
       for (i = 1; i <= length(text); i++) {
         c = substr(text, i, 1)
         if (quoted) {
-          if (c == "\\") { string = string substr(text, i++, 2) }
-          else if (c == "\"") { quoted = 0; if (depth == 2 && key == name) found = string }
-          else string = string c
+          if (c == "\\") i++
+          else if (c == "\"") {
+            quoted = 0
+            string = substr(text, from, i - from)
+            if (depth == 2 && key == name) found = string
+          }
         }
-        else if (c == "\"") { quoted = 1; string = "" }
+        else if (c == "\"") { quoted = 1; from = i + 1 }
         else if (c == ":") key = string
         else if (c == ",") key = ""
         else if (c == "{" || c == "[") { depth++; key = "" }
