@@ -57,13 +57,15 @@ class Log:
 
     def __init__(self, engine: AsyncEngine, intake: Intake, clock: Clock, metrics: Metrics, *, timeout_ms: int) -> None:
         self._transactions = Transactions(engine, metrics, call="log", timeout_ms=timeout_ms)
+        # Longer than the time-out of a statement, so that a search that takes too long is told from a server that does not answer.
+        self._searches = Transactions(engine, metrics, call="log search", timeout_ms=2 * timeout_ms)
         self._exports = Exports(engine, metrics)
         self._reads = Reads(intake, clock)
         self.watch = Watch(self._transactions, clock)
 
     async def entries(self, filters: Filters, page: Page, *, operator: str, keys: SubjectKeys | None = None) -> list[Told]:
-        """One page of entries; `keys` open what is sealed. Raises DatabaseDown, AuditUnavailable."""
-        found = await self._transactions.run(lambda connection: reader.entries(connection, filters, page))
+        """One page of entries; `keys` open what is sealed. Raises SearchTooLong, DatabaseDown, AuditUnavailable."""
+        found = await self._searches.run(lambda connection: reader.entries(connection, filters, page))
         told = await _told(found, keys)
         numbers = [logged.seq for logged in found]
         first, end = (min(numbers), max(numbers) + 1) if numbers else (None, None)

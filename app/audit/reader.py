@@ -10,14 +10,16 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, Literal
 
+from psycopg.errors import QueryCanceled
 from sqlalchemy import Row, text
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.audit.checkpoints import origin_and_size
 from app.audit.entry import rfc3339
 from app.audit.hashes import LogDamaged
 from app.audit.leaf import leaf_bytes, leaf_hash
-from app.errors import NotFound
+from app.errors import BadRequest, NotFound
 
 MAX_PAGE = 1000  # some 500 KB of answer
 
@@ -40,6 +42,13 @@ class NotInLog(NotFound):
 
     code = "not_in_log"
     hint = "GET /audit/checkpoint says how many entries are signed; with fresh=true all that are sequenced."
+
+
+class SearchTooLong(BadRequest):
+    """The log is too large to be searched for this within `database.timeout_ms`; nothing was read."""
+
+    code = "search_too_long"
+    hint = "Name a tenant, kind, model, subject or decision, or a shorter period; `sluice audit export` takes its time for a long one."
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +119,7 @@ def logged(row: Row[Any]) -> Logged:
 
 
 async def entries(connection: AsyncConnection, filters: Filters, page: Page) -> list[Logged]:
-    """One page. A purged entry is on it only where no filter is set, since nothing is left of it to look at."""
+    """One page. A purged entry is on it only where no filter is set, since nothing is left of it to look at. Raises SearchTooLong."""
     given = filters.set
     conditions = [_CONDITIONS[name] for name in given]
     if page.cursor is not None:
@@ -119,7 +128,12 @@ async def entries(connection: AsyncConnection, filters: Filters, page: Page) -> 
         f"SELECT {_COLUMNS} FROM audit.leaf {'' if given else 'LEFT '}JOIN audit.{_JOIN} "  # noqa: S608 - constants, and a number
         f"WHERE {' AND '.join(conditions) or 'true'} ORDER BY leaf.seq {'DESC' if page.newest_first else 'ASC'} LIMIT :limit"
     )
-    rows = await connection.execute(text(statement), given | {"cursor": page.cursor, "limit": page.limit})
+    try:
+        rows = await connection.execute(text(statement), given | {"cursor": page.cursor, "limit": page.limit})
+    except OperationalError as error:
+        if isinstance(error.orig, QueryCanceled):
+            raise SearchTooLong(f"{', '.join(filters.told) or 'entries'}: not found in time") from None
+        raise
     return [logged(row) for row in rows]
 
 

@@ -154,6 +154,7 @@ STATEMENTS = (
     BODY,
     "CREATE INDEX body_kind ON audit.body (kind, seq)",
     "CREATE INDEX body_tenant ON audit.body (tenant, seq)",
+    "CREATE INDEX body_model ON audit.body (model, seq) WHERE model IS NOT NULL",
     "CREATE INDEX body_subject ON audit.body (subject, seq) WHERE subject IS NOT NULL",
     "CREATE INDEX body_decision ON audit.body (decision) WHERE decision IS NOT NULL",
     "CREATE INDEX body_recorded ON audit.body USING brin (recorded)",

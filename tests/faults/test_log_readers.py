@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.api.audit import ExportResponse
 from app.audit.export import Wanted
+from app.audit.reader import Filters, Page, SearchTooLong
 from app.database import DatabaseDown, DatabaseUrls, create_engine
 from app.observability.metrics import Metrics
 from app.settings import DatabaseSettings
@@ -147,3 +148,14 @@ async def test_a_whole_export_ends_its_answer(grown_log: GrownLog):
     await response.stream_response(send)
 
     assert sent[-1] == {"type": "http.response.body", "body": b"", "more_body": False}
+
+
+async def test_a_search_that_takes_too_long_says_so(grown_log: GrownLog):
+    """A page that is not found in time is refused with what would narrow it, and is no outage."""
+    await grown_log.grow(1)
+    async with grown_log.superuser.transaction():
+        await grown_log.superuser.execute("LOCK TABLE audit.body")
+        with pytest.raises(SearchTooLong, match="tenant: not found in time"):
+            await grown_log.log.entries(Filters(tenant="a"), Page(10), operator="auditor")
+
+    assert len(await grown_log.log.entries(Filters(tenant="a"), Page(10), operator="auditor")) == 1

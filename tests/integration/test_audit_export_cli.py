@@ -5,6 +5,7 @@ import json
 import logging
 import os
 import pwd
+import subprocess
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -24,6 +25,7 @@ from app.database import DatabaseUrls
 from app.errors import BadRequest, ConfigError
 from tests.fixtures.log import GrownLog
 from tests.fixtures.signing import MADE
+from tests.fixtures.verifiers import SCRIPT
 
 Sluice = Callable[..., Awaitable[Result]]
 
@@ -100,14 +102,16 @@ async def test_a_period_is_exported_with_what_proves_an_anchor(grown_log: GrownL
     assert (verified.exit_code, json.loads(verified.stdout)["anchors"]) == (0, 3)
 
 
-async def test_a_proof_is_written_as_text(grown_log: GrownLog, audit: Sluice, tmp_path: Path):
-    """The file is what the route answers as text/plain, and the log says who read which entry."""
+async def test_a_proof_is_written_as_text(grown_log: GrownLog, audit: Sluice, root: Path, tmp_path: Path):
+    """The file is what the route answers as text/plain, the script takes it, and the log says who read which entry."""
     await grown_log.grow(5)
     await grown_log.sign()
     await audit("proof", 3, "--out", tmp_path / "proof.txt")
     proof = await grown_log.log.inclusion(3, 5, operator="auditor")
 
+    checked = subprocess.run([SCRIPT, tmp_path / "proof.txt", root], capture_output=True, text=True, check=False)  # noqa: ASYNC221 - short
     assert (tmp_path / "proof.txt").read_text() == proof.file
+    assert checked.returncode == 0, checked.stdout + checked.stderr
     assert [(what, count) for _, what, count in await reads(grown_log)] == [("proof", 1), ("proof", 1)]
 
 
