@@ -16,16 +16,15 @@ from typing import Any, TypeVar
 import psycopg
 import structlog
 
-from app.audit.checkpoint import parse
-from app.audit.hashes import LogDamaged, subtrees
+from app.audit.hashes import LogDamaged
+from app.audit.head import check, newest
 from app.audit.leader import keep_lead, take_lead
-from app.audit.publisher import Publisher, newest
+from app.audit.publisher import Publisher
 from app.audit.queries import QUERIES
 from app.audit.sequencer import Batch, Sequencer
 from app.audit.session import Connection, connected, within
-from app.audit.tree import covering, fold
 from app.clock import Clock, SystemClock
-from app.database import SEQUENCER, create_engine
+from app.database import SEQUENCER, DatabaseDown
 from app.errors import ConfigError, SluiceError
 from app.observability.metrics import Metrics
 from app.postgres import sequencer_url_beside_serve
@@ -34,7 +33,6 @@ from app.settings import DatabaseSettings, Settings
 from app.signing import sm2
 from app.signing.keys import KeyFolder, keys_folder
 from app.signing.passphrase import passphrase_of
-from app.transaction import Transactions
 
 GROUP_MS = 10
 """What arrives within it is one commit: four fifths of the commits less, for a wait that nobody sees."""
@@ -82,6 +80,31 @@ class Bell:
             self._rung.clear()
 
 
+@dataclass(slots=True)
+class Trouble:
+    """Something that keeps us from our work and is tried again and again: said once, and when it is over."""
+
+    reason: str = ""
+
+    @property
+    def lasts(self) -> bool:
+        """Whether it is not over."""
+        return bool(self.reason)
+
+    def say(self, event: str, error: Exception) -> None:
+        """`event` because of `error`, unless that was said last."""
+        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        if reason != self.reason:
+            log.error(event, reason=reason, advice=getattr(error, "advice", DatabaseDown.hint))
+        self.reason = reason
+
+    def over(self) -> None:
+        """It is over, if it was there."""
+        if self.reason:
+            log.info("the log goes on", after=self.reason)
+        self.reason = ""
+
+
 class LogProcess:
     """The life of one process of the log on the database at `url`, as sluice_sequencer."""
 
@@ -95,8 +118,9 @@ class LogProcess:
         self._timeout_s = settings.timeout_ms / 1000
         self._sequencer = Sequencer(clock)
         self._publisher = Publisher(keys, clock)
+        self._standstill, self._unsigned = Trouble(), Trouble()
         self._size = self._published = 0
-        self._published_ms = -math.inf
+        self._published_ms = self._looked_ms = -math.inf
 
     async def run(self) -> None:
         """Lead or stand by until `bell.end()`; then commit what waits, sign, and return."""
@@ -105,10 +129,8 @@ class LogProcess:
             began_ms = self._clock.monotonic_ms()
             try:
                 await self._lead()
-            except LogDamaged as error:
-                log.error("the log stands still", reason=error.message, advice=error.advice)  # noqa: TRY400 - the reason is all there is
             except (psycopg.Error, SluiceError, OSError) as error:
-                log.warning("the log waits", reason=str(error).strip() or type(error).__name__)
+                self._standstill.say("the log stands still", error)
             else:
                 continue
             await self.bell.pause(backoff.after((self._clock.monotonic_ms() - began_ms) / 1000))
@@ -119,7 +141,8 @@ class LogProcess:
         async with connected(self._url, timeout_ms=timeout_ms) as session:
             if not await take_lead(session, self.bell.stop, timeout_s=self._timeout_s):
                 return
-            log.info("leading")
+            if not self._standstill.lasts:
+                log.info("leading")
             async with connected(self._url, timeout_ms=timeout_ms) as connection:
                 keeping = asyncio.create_task(keep_lead(session, self.bell.ask, timeout_s=self._timeout_s))
                 tending = asyncio.create_task(self._tend(connection))
@@ -134,13 +157,17 @@ class LogProcess:
 
     async def _tend(self, connection: Connection) -> None:
         """Sequence and publish until the end is asked for and nothing waits."""
-        await self._check_head(connection)
+        head = await self._bounded(connection, newest(connection))
+        await check(head, self._url, self._settings, self._metrics)
+        self._size, self._published = head.size, head.signed
         await self._introduce(connection)
         pause_ms = float(GROUP_MS)
         while True:
             ending = self.bell.stop.is_set()
             batch = await self._batch(connection)
+            self._standstill.over()
             last = ending and not batch.full
+            await self._take_new_signer(connection)
             await self._publish_if_due(connection, last=last)
             if last:
                 return
@@ -167,23 +194,26 @@ class LogProcess:
         self._published_ms = self._clock.monotonic_ms()
         self.bell.asked = self.bell.asked and not asked
         try:
-            await self._take_new_signer(connection)
             self._published = await self._bounded(connection, self._publisher.publish(connection))
         except LogDamaged:
             raise
         except SluiceError as error:
-            log.error("no checkpoint", reason=error.message, advice=error.advice)  # noqa: TRY400 - the reason is all there is
+            self._unsigned.say("no checkpoint", error)
+        else:
+            self._unsigned.over()
 
     async def _take_new_signer(self, connection: Connection) -> None:
-        """Sign with the key that a rotation made; where it cannot be opened, with the one that we have."""
-        if not await asyncio.to_thread(self._keys.current_changed):
+        """Each second, see whether a rotation made a new key, and sign with that; with ours where it cannot be opened."""
+        now_ms = self._clock.monotonic_ms()
+        if now_ms - self._looked_ms < CHECKPOINT_MS:
             return
+        self._looked_ms = now_ms
         try:
-            await asyncio.to_thread(self._keys.open, self._clock.utcnow())
-        except SluiceError as error:
-            log.error("the new signer was not taken", reason=error.message, advice=error.advice)  # noqa: TRY400 - the reason is all there is
-            return
-        await self._introduce(connection)
+            if await asyncio.to_thread(self._keys.current_changed):
+                await asyncio.to_thread(self._keys.open, self._clock.utcnow())
+                await self._introduce(connection)
+        except ConfigError as error:
+            self._unsigned.say("the new signer was not taken", error)
 
     async def _introduce(self, connection: Connection) -> None:
         """Show the log our certificates; an entry for each signer that is new to it stands in the same transaction."""
@@ -195,23 +225,6 @@ class LogProcess:
             return self._size
 
         self._size = await self._bounded(connection, introduce())
-
-    async def _check_head(self, connection: Connection) -> None:
-        """See that the leaves which are there make the head, and what was signed last, before we add or sign. Raises LogDamaged."""
-        head = await self._bounded(connection, newest(connection))
-        _ = head.checkpoint
-        whole, signed = list(covering(0, head.size)), list(covering(0, head.signed))
-        engine = create_engine(self._url, self._settings)
-        try:
-            transactions = Transactions(engine, self._metrics, call="head", timeout_ms=self._settings.timeout_ms)
-            known = await transactions.run(lambda reading: subtrees(reading, whole + signed))
-        finally:
-            await engine.dispose()
-        if b"".join(known.get(piece, b"") for piece in whole) != head.frontier:
-            raise LogDamaged(f"the head of the log, at {head.size} entries, is not that of its leaves")
-        if head.note and fold([known[piece] for piece in signed]) != parse(head.note)[0].root:
-            raise LogDamaged(f"the leaves of the log are not those of its checkpoint of {head.signed} entries")
-        self._size, self._published = head.size, head.signed
 
     async def _bounded(self, connection: Connection, work: Coroutine[Any, Any, T]) -> T:
         return await within(self._timeout_s * BATCH_TIMEOUTS, connection, work)

@@ -5,16 +5,14 @@ the error says so each second, and /readyz tells the age of the newest checkpoin
 """
 
 import asyncio
-from dataclasses import dataclass
 
 import structlog
 
-from app.audit.checkpoint import Checkpoint, key_id, opened, origin_of, sign
+from app.audit.checkpoint import Checkpoint, key_id, opened, sign
 from app.audit.entry import SERVICE, Entry
 from app.audit.events.key import signer_created, signer_facts, signer_rotated
-from app.audit.hashes import LogDamaged
+from app.audit.head import newest
 from app.audit.queries import QUERIES
-from app.audit.sequencer import frontier_of
 from app.audit.session import Connection
 from app.clock import Clock
 from app.errors import SluiceError
@@ -31,25 +29,6 @@ class SignerExpired(SluiceError):
     code = "signer_expired"
     exit_code = 6
     hint = "Make another with `sluice audit keys rotate`; the running process takes it within a second."
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """Where the log ends, and where its newest checkpoint is."""
-
-    log: str
-    size: int
-    frontier: bytes
-    signed: int
-    """Entries of its newest checkpoint; 0 and an empty note without any."""
-    note: str
-
-    @property
-    def checkpoint(self) -> Checkpoint:
-        """What is to be signed. Raises LogDamaged where the head is not one of a tree, or older than what was signed."""
-        if self.size < self.signed:
-            raise LogDamaged(f"the log ends at {self.size}, but its checkpoint of {self.signed} entries is signed: its end was removed")
-        return Checkpoint(origin_of(self.log), self.size, frontier_of(self.size, self.frontier).root())
 
 
 class Publisher:
@@ -104,13 +83,6 @@ class Publisher:
         if not before:
             return signer_created(recorded=recorded, operator=SERVICE, signer=after)
         return signer_rotated(recorded=recorded, operator=SERVICE, before=_facts(before[0]), after=after)
-
-
-async def newest(connection: Connection) -> Head:
-    """The head of the log as it is now."""
-    cursor = await connection.execute(QUERIES["head"])
-    log_id, size, frontier, signed, note = (await cursor.fetchall())[0]
-    return Head(str(log_id), size, frontier, signed or 0, note or "")
 
 
 def _facts(certificate: Certificate) -> dict[str, str]:

@@ -21,6 +21,8 @@ from app.clock import Clock
 MOST_ROWS = 2000
 """A batch: large enough that the commit costs little beside the rows, and done in a fraction of a second."""
 
+ROWS_MORE = 20
+"""By how much a batch may be larger again than the last one that went well."""
 
 Cursor = AsyncCursor[tuple[Any, ...]]
 Shelf = tuple[str, date]
@@ -90,7 +92,7 @@ class Sequencer:
             self._rows = max(1, self._rows // 2)
             raise
         self._shelves |= shelves
-        self._rows = min(self._most_rows, self._rows * 2)
+        self._rows = min(self._most_rows, self._rows + ROWS_MORE)
         return batch
 
     async def _sequence(self, cursor: Cursor, entries: Sequence[Entry]) -> tuple[Batch, set[Shelf]]:
