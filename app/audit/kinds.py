@@ -96,7 +96,7 @@ KINDS = {
     "sensitive.access": _kind(
         "Access to a sensitive model was asked for: `unconfirmed` is allowed with obligations that only the gateway can meet, "
         "and `confirmed` follows it when the gateway says that it met them.",
-        "decision_id model policy_revision reasons",
+        "decision_id model reasons",
         f"{_DECISION} obligations obligations_met",
         outcomes="allowed refused unconfirmed confirmed",
     ),

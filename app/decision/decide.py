@@ -83,6 +83,7 @@ class Decider:
             failed = failure
             stages.end("terms_ms")
             decision = conclude.unanswered(self._facts(request, tenant), failure.code, failure.rule, rooms.draw())
+            decision = await self._write(asking, spec, None, decision)
         await rooms.tally.count(tenant, spec, decision, stages.total_ms())
         if explain:
             shadows = await rooms.policy.shadows(question, terms) if terms else []
@@ -134,7 +135,7 @@ class Decider:
             return conclude.admitted(facts, terms, spent)
         return conclude.refused(facts, terms, spent, rooms.draw())
 
-    async def _write(self, asking: Asking, spec: ModelSpec | None, terms: Terms, decision: Decision) -> Decision:
+    async def _write(self, asking: Asking, spec: ModelSpec | None, terms: Terms | None, decision: Decision) -> Decision:
         """Commit what is owed to the log before the answer leaves; without it nothing is granted and nothing stays spent."""
         try:
             owed = await self._rooms.records.write(asking, spec, terms, decision)

@@ -47,17 +47,19 @@ class Records:
         self._people = people
         self._clock = clock
 
-    async def write(self, asking: Asking, spec: ModelSpec | None, terms: Terms, decision: Decision) -> Confirmation | None:
+    async def write(self, asking: Asking, spec: ModelSpec | None, terms: Terms | None, decision: Decision) -> Confirmation | None:
         """Commit the entries that a decision owes, all or none, and return what the gateway must confirm of an access.
 
-        Raises DependencyDown where they could not be committed.
+        `terms` are None where the rules gave none; an access was asked for all the same. Raises DependencyDown where the entries
+        could not be committed.
         """
         sensitive, forbidden = _is_sensitive(spec, terms), _is_forbidden(terms, decision)
-        if not (sensitive or forbidden or terms.waived):
+        waived = terms.waived if terms else ()
+        if not (sensitive or forbidden or waived):
             return None
         told = await self._tell(asking, spec, terms, decision)
-        owed = owed_by_gateway(terms) if sensitive and decision.allow else ()
-        entries = [_waiver(told, terms, decision)] if terms.waived else []
+        owed = owed_by_gateway(terms) if terms and sensitive and decision.allow else ()
+        entries = [_waiver(told, waived, decision)] if waived else []
         if sensitive:
             entries.append(_access(told, decision, owed))
         elif forbidden:
@@ -78,7 +80,7 @@ class Records:
         except DependencyDown:
             self._pending.add(entry)
 
-    async def _tell(self, asking: Asking, spec: ModelSpec | None, terms: Terms, decision: Decision) -> _Told:
+    async def _tell(self, asking: Asking, spec: ModelSpec | None, terms: Terms | None, decision: Decision) -> _Told:
         request, peer, pseudonyms = asking.request, asking.peer, self._people.pseudonyms
         subject_id = request.subject.id if request.subject else None
         subject = pseudonyms.subject(request.tenant, subject_id) if subject_id else None
@@ -90,7 +92,7 @@ class Records:
             model=request.model,
             action=action,
             decision_id=decision.facts.id,
-            policy_revision=terms.revision,
+            policy_revision=terms.revision if terms else None,
             quota_version=decision.facts.quota_version,
             subject=subject,
             address=address,
@@ -108,13 +110,13 @@ class Records:
         return _Told(asked, texts, key, self._clock.utcnow(), _retention_days(spec, terms))
 
 
-def _is_sensitive(spec: ModelSpec | None, terms: Terms) -> bool:
-    obliged = any(obligation.code == MET_HERE for obligation in terms.obligations)
+def _is_sensitive(spec: ModelSpec | None, terms: Terms | None) -> bool:
+    obliged = terms is not None and any(obligation.code == MET_HERE for obligation in terms.obligations)
     return obliged or (spec is not None and spec.sensitive is not None)
 
 
-def _is_forbidden(terms: Terms, decision: Decision) -> bool:
-    return decision.status == 403 or any(deny.status == 403 for deny in terms.denies)
+def _is_forbidden(terms: Terms | None, decision: Decision) -> bool:
+    return decision.status == 403 or (terms is not None and any(deny.status == 403 for deny in terms.denies))
 
 
 def _in_clear(asking: Asking, spec: ModelSpec | None) -> tuple[str | None, str | None]:
@@ -126,12 +128,12 @@ def _in_clear(asking: Asking, spec: ModelSpec | None) -> tuple[str | None, str |
     return action if action in actions else None, purpose if purpose in purposes else None
 
 
-def _waiver(told: _Told, terms: Terms, decision: Decision) -> Entry:
+def _waiver(told: _Told, waived: Sequence[Deny], decision: Decision) -> Entry:
     return waiver_used(
         told.asked,
         "allowed" if decision.allow else "refused",
         recorded=told.recorded,
-        waived=_reasons(terms.waived),
+        waived=_reasons(waived),
         retention_days=told.retention_days,
         sealed=told.key.seal(told.texts),
     )
@@ -164,8 +166,9 @@ def _reasons(reasons: Sequence[Reason | Deny]) -> list[dict[str, str | None]]:
     return [{"code": reason.code, "rule": reason.rule} for reason in reasons]
 
 
-def _retention_days(spec: ModelSpec | None, terms: Terms) -> int | None:
-    days = [obligation.retention_days for obligation in terms.obligations if obligation.retention_days is not None]
+def _retention_days(spec: ModelSpec | None, terms: Terms | None) -> int | None:
+    obligations = terms.obligations if terms else ()
+    days = [obligation.retention_days for obligation in obligations if obligation.retention_days is not None]
     if spec is not None and spec.sensitive is not None:
         days.append(spec.sensitive.retention_days)
     return max(days, default=None)

@@ -19,7 +19,8 @@ class Asked:
     tenant: str
     model: str
     decision_id: str
-    policy_revision: str
+    policy_revision: str | None = None
+    """None where the rules gave no answer."""
     action: str | None = None
     quota_version: int | None = None
     subject: str | None = None

@@ -46,12 +46,12 @@ class Log:
     engine: FakeEngine
     pending: Pending
 
-    async def write(self, spec: ModelSpec | None, terms: Terms, decision: Decision, **fields: Any) -> Confirmation | None:
+    async def write(self, spec: ModelSpec | None, terms: Terms | None, decision: Decision, **fields: Any) -> Confirmation | None:
         """Have a decision write what it owes."""
         request = DecideRequest.model_validate({"tenant": "a", "model": "m", **fields})
         return await self.records.write(Asking(request, CALLER, peer="192.0.2.7"), spec, terms, decision)
 
-    async def body(self, spec: ModelSpec | None, terms: Terms, decision: Decision, **fields: Any) -> Any:
+    async def body(self, spec: ModelSpec | None, terms: Terms | None, decision: Decision, **fields: Any) -> Any:
         """The last envelope that a decision leaves, or None."""
         await self.write(spec, terms, decision, **fields)
         return self.engine.bodies[-1] if self.engine.bodies else None
@@ -286,3 +286,15 @@ async def test_the_longest_retention_wins(people: Any):
     await records.write(asking, SENSITIVE, Terms("r1"), ALLOWED)
 
     assert [entry.retention for entry in written] == ["d730", "d730", "d365"]
+
+
+async def test_an_access_that_no_rule_answered_is_in_the_log_too(log: Log):
+    """Without an answer of the rules an access is refused, and the attempt stands in the log without a revision; others owe nothing."""
+    unanswered = Decision(FACTS, allow=False, status=503, outcome="error", reasons=(Reason("policy_unavailable", "m", rule=None),))
+    body = await log.body(SENSITIVE, None, unanswered)
+
+    assert (body["kind"], body["outcome"]) == ("sensitive.access", "refused")
+    assert body["reasons"] == [{"code": "policy_unavailable", "rule": None}]
+    assert "policy_revision" not in body
+    assert await log.write(PLAIN, None, unanswered) is None
+    assert len(log.engine.bodies) == 1
