@@ -35,7 +35,7 @@ class Transactions:
         The work is a task of its own: when the caller is cancelled it still ends before the cancellation goes on, and a
         server that hangs holds no caller, since even rolling back would wait for it.
         """
-        return await self._in_time(self._transact(work))
+        return await self._in_time(self._begin(self._transact(work)))
 
     async def stream(self, work: Callable[[AsyncConnection], AsyncGenerator[T]]) -> AsyncGenerator[T]:
         """What `work` yields, of one state of the database that it can only read: REPEATABLE READ, each item bounded in time.
@@ -43,14 +43,17 @@ class Transactions:
         Raises as `run` does. Close it where it is not read to its end, so that its connection is free again.
         """
         items = self._items(work)
+        step = self._begin(_next(items))
         try:
-            while step := await self._in_time(_next(items)):
-                yield step[0]
+            while item := await self._in_time(step):
+                yield item[0]
+                step = self._begin(_next(items))
         finally:
-            await asyncio.wait({self._begin(_close(items))}, timeout=self._timeout_s)
+            closing = self._begin(_close(items, step))
+            if step.done():
+                await asyncio.wait({closing}, timeout=self._timeout_s)
 
-    async def _in_time(self, work: Coroutine[Any, Any, T]) -> T:
-        task = self._begin(work)
+    async def _in_time(self, task: asyncio.Task[T]) -> T:
         try:
             await asyncio.wait({task}, timeout=self._timeout_s)
         except asyncio.CancelledError:
@@ -102,6 +105,7 @@ async def _next(items: AsyncGenerator[T]) -> list[T]:
     return []
 
 
-async def _close(items: AsyncGenerator[T]) -> None:
-    with contextlib.suppress(RuntimeError):  # it hangs, was cancelled, and ends when the server lets it
-        await items.aclose()
+async def _close(items: AsyncGenerator[T], last: asyncio.Task[list[T]]) -> None:
+    """Close `items` once its last step has ended, which a server that hangs puts off; whoever read it does not wait for that."""
+    await asyncio.wait({last})
+    await items.aclose()

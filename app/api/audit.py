@@ -123,7 +123,7 @@ def _add_entries(router: APIRouter, audit: Log, keys: SubjectKeys, reader: Calla
     ) -> Any:
         """That an entry is under a signed checkpoint. As text/plain, a file that `verifier/verify.sh` checks."""
         proof = await audit.inclusion(seq, size, operator=operator)
-        return PlainTextResponse(proof.file) if _wants_text(accept) else proof_answer(proof)
+        return PlainTextResponse(proof.file) if wants_text(accept) else proof_answer(proof)
 
 
 def _add_proofs(router: APIRouter, audit: Log, reader: Callable[..., str]) -> None:
@@ -137,7 +137,7 @@ def _add_proofs(router: APIRouter, audit: Log, reader: Callable[..., str]) -> No
     ) -> Any:
         """The newest signed checkpoint; keep it where nobody of the log's operators can change it. As text/plain, the bare note."""
         certified = await audit.checkpoint(renewed=fresh)
-        return PlainTextResponse(certified.signed.note) if _wants_text(accept) else checkpoint_answer(certified)
+        return PlainTextResponse(certified.signed.note) if wants_text(accept) else checkpoint_answer(certified)
 
     @router.get("/consistency", dependencies=only_readers)
     async def get_consistency(
@@ -189,7 +189,7 @@ class ExportResponse(StreamingResponse):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-def _wants_text(accept: str) -> bool:
+def wants_text(accept: str) -> bool:
     """Whether plain text is named before JSON."""
     named = [part.partition(";")[0].strip().lower() for part in accept.split(",")]
     return next((name == TEXT for name in named if name in (TEXT, "application/json")), False)

@@ -117,6 +117,30 @@ async def test_a_reader_that_leaves_ends_its_stream(transactions: Transactions):
     assert await one(transactions) == 1
 
 
+async def test_a_reader_that_leaves_in_a_hurry_ends_its_stream(transactions: Transactions):
+    """One that is cancelled over and over, as frameworks do, leaves no connection behind, even in the middle of a statement."""
+
+    async def slow(connection: AsyncConnection) -> AsyncGenerator[int]:
+        for number in range(100):
+            await connection.execute(text("SELECT pg_sleep(0.1)"))
+            yield number
+
+    async def read() -> None:
+        async with aclosing(transactions.stream(slow)) as items:
+            async for _ in items:
+                pass
+
+    reader = asyncio.create_task(read())
+    await asyncio.sleep(0)
+    while not reader.done():
+        reader.cancel()
+        await asyncio.sleep(0)
+    with pytest.raises(asyncio.CancelledError):
+        await reader
+
+    assert await one(transactions) == 1
+
+
 async def test_an_answer_that_is_cut_off_does_not_end_well(grown_log: GrownLog):
     """Where the log goes in the middle of an export over HTTP the last message of the answer is not sent, so the caller sees it."""
     await grown_log.grow(600)
