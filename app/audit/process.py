@@ -177,7 +177,7 @@ class LogProcess:
 
     async def _batch(self, connection: Connection) -> Batch:
         cursor = await self._bounded(connection, connection.execute(QUERIES["waits"]))
-        if not (await cursor.fetchall())[0][0]:
+        if not await cursor.fetchall():
             return Batch(self._size)
         batch = await self._bounded(connection, self._sequencer.sequence(connection))
         self._size = batch.size
