@@ -9,9 +9,14 @@ SELECT log, size, chain, frontier FROM audit.head FOR UPDATE
 SELECT id FROM audit.intake ORDER BY id LIMIT 1
 
 -- name: take
--- The oldest rows of the intake, taken out of it. A writer with wrong ideas of time may name an instant that no calendar has.
-WITH taken AS (
-  DELETE FROM audit.intake WHERE id = ANY (ARRAY(SELECT id FROM audit.intake ORDER BY id LIMIT %(most)s))
+-- The oldest rows of the intake, taken out of it: at least one, and no more once they have so many bytes.
+-- A writer with wrong ideas of time may name an instant that no calendar has.
+WITH oldest AS (
+  SELECT id, octet_length(body) AS bytes FROM audit.intake ORDER BY id LIMIT %(most)s
+), sized AS (
+  SELECT id, sum(bytes) OVER (ORDER BY id) - bytes AS before FROM oldest
+), taken AS (
+  DELETE FROM audit.intake WHERE id = ANY (ARRAY(SELECT id FROM sized WHERE before < %(most_bytes)s))
   RETURNING id, retention, recorded, body
 )
 SELECT id, retention,

@@ -21,6 +21,8 @@ from app.clock import Clock
 MOST_ROWS = 2000
 """A batch: large enough that the commit costs little beside the rows, and done in a fraction of a second."""
 
+MOST_BYTES = 16 * 1024 * 1024
+"""The same for large rows: a broken writer may hand over a megabyte in each, and a batch is in memory several times."""
 ROWS_MORE = 20
 """By how much a batch may be larger again than the last one that went well."""
 
@@ -98,7 +100,7 @@ class Sequencer:
     async def _sequence(self, cursor: Cursor, entries: Sequence[Entry]) -> tuple[Batch, set[Shelf]]:
         await cursor.execute(QUERIES["lock_head"])
         _, size, chain, frontier = (await cursor.fetchall())[0]
-        await cursor.execute(QUERIES["take"], {"most": self._rows})
+        await cursor.execute(QUERIES["take"], {"most": self._rows, "most_bytes": MOST_BYTES})
         rows = [Row(*row) for row in await cursor.fetchall()]
         fresh, clashing, repeated = await _known_apart(cursor, rows)
         admitted = [own(entry) for entry in entries]
@@ -111,7 +113,8 @@ class Sequencer:
         if admitted:
             await self._store(cursor, growth, shelves)
         bad = sum(one.entry.kind == MALFORMED for one in admitted)
-        return Batch(growth.size, len(admitted), repeated, bad, full=len(rows) == self._rows), shelves
+        full = len(rows) == self._rows or sum(len(row.body) for row in rows) >= MOST_BYTES
+        return Batch(growth.size, len(admitted), repeated, bad, full), shelves
 
     def _admitted(self, row: Row) -> Admitted:
         try:

@@ -104,6 +104,18 @@ async def test_a_batch_is_bounded_and_says_that_more_may_wait(
     assert await bodies(database_urls.log) == [one.body for one in entries]
 
 
+async def test_large_rows_make_small_batches(sequencer: Sequencer, connection: psycopg.AsyncConnection, database_urls: DatabaseUrls):
+    """Forty rows of a megabyte each do not come into memory at once: 16 MiB a batch."""
+    large = (
+        "INSERT INTO audit.intake SELECT gen_random_uuid(), 'd365', now(), decode(repeat('78', 1048576), 'hex') FROM generate_series(1, 40)"
+    )
+    await rows_of(database_urls.intake, large)
+
+    batches = [await sequencer.sequence(connection) for _ in range(3)]
+    assert [(batch.appended, batch.full) for batch in batches] == [(16, True), (16, True), (8, False)]
+    assert await size_of_whole_log(database_urls.owner) == 40
+
+
 async def test_an_entry_that_is_written_again_is_in_the_log_once(
     sequencer: Sequencer, connection: psycopg.AsyncConnection, intake: Intake, database_urls: DatabaseUrls
 ):
