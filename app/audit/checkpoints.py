@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.audit.checkpoint import Checkpoint, NoteRefused, key_id, parse
 from app.audit.hashes import LogDamaged
+from app.audit.leader import CHANNEL
 from app.errors import DependencyDown, NotFound
 from app.signing.certificates import Certificate, CertificateRefused
 from app.transaction import Transactions
@@ -25,7 +26,7 @@ _NEWEST = text(f"SELECT {_COLUMNS} FROM audit.checkpoint ORDER BY size DESC LIMI
 _AT = text(f"SELECT {_COLUMNS} FROM audit.checkpoint WHERE size = :size")  # noqa: S608 - constants
 _HEAD = text("SELECT log, size FROM audit.head")
 _CERTIFICATES = text("SELECT der FROM audit.certificate ORDER BY role, added, fingerprint")
-_ASK = text("NOTIFY sluice_checkpoint")
+_ASK = text(f"NOTIFY {CHANNEL}")
 
 
 class NoCheckpoint(NotFound):

@@ -11,6 +11,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.audit.checkpoint import origin_of
+from app.audit.leader import LEADER_LOCK
 from app.clock import Clock
 from app.errors import DependencyDown
 from app.transaction import Transactions
@@ -20,7 +21,11 @@ LATE_MS = 10_000
 """Entries that wait this long, or that long without a signature, are nobody's 10 ms of grouping any more."""
 
 _LOOK = text("""
-    SELECT head.log, head.size, backlog.entries, backlog.oldest, checkpoint.size AS signed_size, checkpoint.signed
+    SELECT head.log, head.size, backlog.entries, backlog.oldest, checkpoint.size AS signed_size, checkpoint.signed,
+      EXISTS (
+        SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted AND classid = 0 AND objid = :leader_lock
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+      ) AS led
     FROM audit.head CROSS JOIN audit.backlog
     LEFT JOIN (SELECT size, signed FROM audit.checkpoint ORDER BY size DESC LIMIT 1) AS checkpoint ON true
 """)
@@ -40,6 +45,8 @@ class Standing:
     signed_size: int
     """Of the newest checkpoint; 0 without one."""
     signed: datetime | None
+    led: bool
+    """Whether some process sequences and signs it."""
 
 
 class Watch:
@@ -93,13 +100,15 @@ class Watch:
         if standing.backlog:
             told += f"; {standing.backlog} wait, the first for {waited_s:.0f} s"
         unsigned_ms = 0.0 if self._unsigned_since_ms is None else self._clock.monotonic_ms() - self._unsigned_since_ms
+        if not standing.led:
+            return False, f"{told}; nobody leads it: start `sluice audit run`. Decisions go on"
         late = max(waited_s * 1000, unsigned_ms) > LATE_MS
-        return not late, f"{told}: is `sluice audit run` there? Decisions go on" if late else told
+        return not late, f"{told}; what leads it does not get on, and says why in its own log. Decisions go on" if late else told
 
     def _age_s(self, since: datetime) -> float:
         return max(0.0, (self._clock.utcnow() - since).total_seconds())  # the clock that wrote it may be ahead of ours
 
 
 async def _look(connection: AsyncConnection) -> Standing:
-    row = (await connection.execute(_LOOK)).one()
-    return Standing(origin_of(str(row.log)), row.size, row.entries, row.oldest, row.signed_size or 0, row.signed)
+    row = (await connection.execute(_LOOK, {"leader_lock": LEADER_LOCK})).one()
+    return Standing(origin_of(str(row.log)), row.size, row.entries, row.oldest, row.signed_size or 0, row.signed, row.led)

@@ -16,6 +16,7 @@ from app.audit.checkpoint import parse
 from app.audit.entry import Entry, Sealed, rfc3339
 from app.audit.events.access import Asked, sensitive_access
 from app.audit.export import Wanted
+from app.audit.leader import LEADER_LOCK
 from app.audit.leaf import leaf_hash
 from app.audit.tree import is_consistent, root_by_inclusion
 from app.audit.verify import verify
@@ -364,3 +365,22 @@ def access(sealed: Sealed) -> Entry:
     """An access about which something is sealed."""
     asked = Asked(operator="gw", tenant="a", model="m", decision_id=str(uuid7()), policy_revision="r1", action="infer")
     return sensitive_access(asked, "allowed", recorded=MADE, retention_days=365, sealed=sealed)
+
+
+async def test_it_is_seen_whether_anybody_leads_the_log(grown_log: GrownLog):
+    """The standing of the log says who waits, what is signed, and whether a process holds the lead in this very database."""
+    await grown_log.grow(3)
+    await grown_log.sign()
+    await grown_log.intake.write(access(Sealed()))
+    watch = grown_log.log.watch
+    await watch.look()
+    alone = watch.standing
+    async with grown_log.connection.transaction():
+        await grown_log.connection.execute("SELECT pg_advisory_xact_lock(%s)", [LEADER_LOCK])
+        await watch.look()
+    led = watch.standing
+
+    assert alone is not None
+    assert led is not None
+    assert (alone.led, led.led) == (False, True)
+    assert (alone.size, alone.backlog, alone.oldest, alone.signed_size, alone.signed) == (3, 1, MADE, 3, MADE)

@@ -29,10 +29,12 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
-def standing(clock: ManualClock, *, size: int = 10, waiting: int = 0, waited_s: float = 0, signed_size: int = 10) -> Standing:
+def standing(
+    clock: ManualClock, *, size: int = 10, waiting: int = 0, waited_s: float = 0, signed_size: int = 10, led: bool = True
+) -> Standing:
     oldest = clock.utcnow() - timedelta(seconds=waited_s) if waiting else None
     signed = clock.utcnow() - timedelta(seconds=3) if signed_size else None
-    return Standing("sluice/x", size, waiting, oldest, signed_size, signed)
+    return Standing("sluice/x", size, waiting, oldest, signed_size, signed, led)
 
 
 async def told(clock: ManualClock, *answers: Standing | None, apart_ms: float = 0) -> tuple[bool, str]:
@@ -60,7 +62,14 @@ async def test_entries_that_wait_long_are_told(clock: ManualClock):
     well, detail = await told(clock, standing(clock, waiting=5, waited_s=LATE_MS / 1000 + 1))
 
     assert not well
-    assert "5 wait, the first for 11 s: is `sluice audit run` there? Decisions go on" in detail
+    assert "5 wait, the first for 11 s; what leads it does not get on" in detail
+
+
+async def test_a_log_that_nobody_leads_is_told_at_once(clock: ManualClock):
+    """Without a process that sequences and signs the part is unwell before anything waits long, and says what to start."""
+    well, detail = await told(clock, standing(clock, led=False))
+
+    assert (well, detail) == (False, "10 entries, 10 of them signed 3 s ago; nobody leads it: start `sluice audit run`. Decisions go on")
 
 
 async def test_a_log_that_grows_unsigned_is_told(clock: ManualClock):
