@@ -14,7 +14,6 @@ import base64
 from collections.abc import Sequence
 
 VERSION = 1
-MEDIA_TYPE = "text/plain"
 
 
 def proof_text(leaf: bytes, seq: int, path: Sequence[bytes], note: str, certificate_pem: str) -> str:
