@@ -1,7 +1,7 @@
 """Signs the head of the log and publishes that as a checkpoint; shows the log every certificate before its key signs anything.
 
-When down: without a database psycopg.Error, and nothing is stored. A key that does not sign leaves the log growing and unsigned:
-the error says so each second, and /readyz tells the age of the newest checkpoint.
+When down: without a database psycopg.Error, and nothing is stored. A key that does not sign leaves the log growing and unsigned,
+which is tried again each second; /readyz tells the age of the newest checkpoint.
 """
 
 import asyncio

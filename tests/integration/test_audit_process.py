@@ -26,6 +26,7 @@ from app.observability.metrics import Metrics
 from app.settings import DatabaseSettings
 from app.signing.certificates import Certificate
 from app.signing.keys import KeyFolder
+from app.signing.sm2 import PrivateKey
 from tests.fixtures.audit_process import ROOT, AuditProcess, arguments
 from tests.fixtures.entries import numbered
 from tests.fixtures.postgres import TIMEOUT_MS
@@ -203,6 +204,25 @@ async def test_a_standby_leads_within_a_second_of_the_leaders_end(tended: Tended
             await tended.write()
             await tended.grown_to(2)
             assert [pid for (pid,) in await rows_of(tended.superuser_url, holders)] != [leader]
+
+
+async def test_a_standby_ends_at_once(tended: Tended):
+    """Who waits for the lead holds nothing, and ends while another leads."""
+    async with tended.running():
+        await tended.signed_to(1)
+        async with tended.running():
+            pass
+        await tended.write()
+        await tended.grown_to(2)
+
+
+async def test_what_its_certificate_does_not_verify_is_not_stored(tended: Tended, monkeypatch: pytest.MonkeyPatch):
+    """A key that is not the certificate's signs nothing that anybody would see; entries go on into the log."""
+    monkeypatch.setattr(tended.keys, "signer", PrivateKey.generate())
+    async with tended.running():
+        await tended.write()
+        await tended.grown_to(2)
+    assert await tended.sizes() == []
 
 
 @pytest.mark.parametrize(
