@@ -49,8 +49,8 @@ class Admitted:
     decision: str | None
 
 
-def admit(row: Row) -> Admitted:
-    """`row` as an entry. Raises Malformed where its body is not canonical or contradicts the row."""
+def admit(row: Row, *, latest: datetime | None = None) -> Admitted:
+    """`row` as an entry. Raises Malformed where its body is not canonical or contradicts the row, or where it is recorded after `latest`."""
     envelope = _envelope(row.body)
     kind = envelope.get("kind")
     version = envelope.get("v")
@@ -62,6 +62,8 @@ def admit(row: Row) -> Admitted:
         raise Malformed("its id is not the row's")
     if row.recorded is None or envelope.get("recorded") != rfc3339(row.recorded):
         raise Malformed("its instant is not the row's")
+    if latest is not None and row.recorded > latest:
+        raise Malformed("its instant lies in the future, beyond the life of the key that signs the log")
     return _with_filters(Entry(row.id, kind, row.retention, row.recorded, row.body), envelope)
 
 

@@ -179,7 +179,7 @@ class LogProcess:
         cursor = await self._bounded(connection, connection.execute(QUERIES["waits"]))
         if not await cursor.fetchall():
             return Batch(self._size)
-        batch = await self._bounded(connection, self._sequencer.sequence(connection))
+        batch = await self._bounded(connection, self._sequencer.sequence(connection, latest=self._publisher.latest))
         self._size = batch.size
         if batch.malformed:
             log.warning("the intake held rows that are no entries; the log keeps them as they were", rows=batch.malformed)
@@ -221,7 +221,7 @@ class LogProcess:
         async def introduce() -> int:
             async with connection.transaction():
                 if entries := await self._publisher.introduce(connection):
-                    return (await self._sequencer.sequence(connection, entries)).size
+                    return (await self._sequencer.sequence(connection, entries, latest=self._publisher.latest)).size
             return self._size
 
         self._size = await self._bounded(connection, introduce())

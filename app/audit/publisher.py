@@ -5,6 +5,7 @@ which is tried again each second; /readyz tells the age of the newest checkpoint
 """
 
 import asyncio
+from datetime import datetime
 
 import structlog
 
@@ -37,6 +38,12 @@ class Publisher:
     def __init__(self, keys: KeyFolder, clock: Clock) -> None:
         self._keys = keys
         self._clock = clock
+
+    @property
+    def latest(self) -> datetime | None:
+        """The last instant of which our key may sign what was recorded then; None once that is over, since the next key will."""
+        ends = self._keys.certificate.not_after
+        return ends if self._clock.utcnow() <= ends else None
 
     async def introduce(self, connection: Connection) -> list[Entry]:
         """Store all certificates that the log does not have yet; the entries that say so belong into the same transaction."""

@@ -5,7 +5,7 @@ When down: a psycopg.Error leaves the intake as it was; whoever calls tries agai
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date
+from datetime import UTC, date, datetime
 from typing import Any
 
 from psycopg import AsyncConnection, AsyncCursor
@@ -80,15 +80,16 @@ class Sequencer:
         self._shelves: set[Shelf] = set()
         """Known to be there."""
 
-    async def sequence(self, connection: AsyncConnection[Any], entries: Sequence[Entry] = ()) -> Batch:
+    async def sequence(self, connection: AsyncConnection[Any], entries: Sequence[Entry] = (), *, latest: datetime | None = None) -> Batch:
         """Add `entries` of our own and the oldest rows of the intake to the log, and commit.
 
+        A row that is recorded after `latest` is kept as no entry: nobody could sign for it without looking like a forger.
         Raises psycopg.Error and LogDamaged with nothing done. After a failure batches are smaller for a while: where it was their
         size, in time or in what the server holds for one transaction, that ends it.
         """
         try:
             async with connection.transaction(), connection.cursor(binary=True) as cursor:
-                batch, shelves = await self._sequence(cursor, entries)
+                batch, shelves = await self._sequence(cursor, entries, latest)
         except BaseException:
             self._shelves.clear()  # some were taken back with the transaction, or one that we knew is gone
             self._rows = max(1, self._rows // 2)
@@ -97,14 +98,14 @@ class Sequencer:
         self._rows = min(self._most_rows, self._rows + ROWS_MORE)
         return batch
 
-    async def _sequence(self, cursor: Cursor, entries: Sequence[Entry]) -> tuple[Batch, set[Shelf]]:
+    async def _sequence(self, cursor: Cursor, entries: Sequence[Entry], latest: datetime | None) -> tuple[Batch, set[Shelf]]:
         await cursor.execute(QUERIES["lock_head"])
         _, size, chain, frontier = (await cursor.fetchall())[0]
         await cursor.execute(QUERIES["take"], {"most": self._rows, "most_bytes": MOST_BYTES})
         rows = [Row(*row) for row in await cursor.fetchall()]
         fresh, clashing, repeated = await _known_apart(cursor, rows)
         admitted = [own(entry) for entry in entries]
-        admitted += [self._admitted(row) for row in fresh]
+        admitted += [self._admitted(row, latest) for row in fresh]
         admitted += [malformed(row, "its id is that of another entry", recorded=self._clock.utcnow()) for row in clashing]
         growth = _Growth(size, chain, frontier_of(size, frontier))
         for one in admitted:
@@ -116,9 +117,9 @@ class Sequencer:
         full = len(rows) == self._rows or sum(len(row.body) for row in rows) >= MOST_BYTES
         return Batch(growth.size, len(admitted), repeated, bad, full), shelves
 
-    def _admitted(self, row: Row) -> Admitted:
+    def _admitted(self, row: Row, latest: datetime | None) -> Admitted:
         try:
-            return admit(row)
+            return admit(row, latest=latest)
         except Malformed as error:
             return malformed(row, str(error), recorded=self._clock.utcnow())
 

@@ -206,6 +206,16 @@ async def test_a_standby_leads_within_a_second_of_the_leaders_end(tended: Tended
             assert [pid for (pid,) in await rows_of(tended.superuser_url, holders)] != [leader]
 
 
+async def test_a_writer_that_is_years_ahead_does_not_spoil_the_log(tended: Tended):
+    """What is recorded after the end of the signer's certificate is kept as no entry: verifiers would call the log forged for ever."""
+    ends = tended.keys.certificate.not_after
+    async with tended.running():
+        await tended.signed_to(1)
+        await tended.intake.write(numbered(1, recorded=ends), numbered(2, recorded=ends + timedelta(microseconds=1)))
+        await tended.grown_to(3)
+    assert await tended.kinds() == ["key.created", "decisions.minute", "audit.malformed"]
+
+
 async def test_a_standby_ends_at_once(tended: Tended):
     """Who waits for the lead holds nothing, and ends while another leads."""
     async with tended.running():

@@ -1,7 +1,7 @@
 """What enters the log as it is, and what stands there for the rest."""
 
 import base64
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import orjson
@@ -82,6 +82,13 @@ def test_a_time_that_no_shelf_has_is_no_entry():
     """A row whose instant lies outside the years 2000 to 2999 comes without one."""
     with pytest.raises(Malformed, match="instant"):
         admit(row(canonical(GOOD), recorded=None))
+
+
+def test_an_entry_of_a_future_that_nobody_may_sign_for_is_no_entry():
+    """A writer whose clock is years ahead is told apart; up to the last instant of the key its word is taken."""
+    assert admit(row(canonical(GOOD)), latest=AT).entry.recorded == AT
+    with pytest.raises(Malformed, match="future"):
+        admit(row(canonical(GOOD)), latest=AT - timedelta(microseconds=1))
 
 
 def test_what_is_no_entry_is_kept_byte_for_byte():
