@@ -27,6 +27,7 @@ from app.api.audit_answers import (
     entry_answer,
     proof_answer,
 )
+from app.audit.entry import MAX_INTEGER
 from app.audit.export import MAX_ANCHORS, Wanted
 from app.audit.kinds import KINDS
 from app.audit.log import Export, Log
@@ -38,7 +39,7 @@ from app.ids import model_id, tenant_id
 from app.instants import instant
 
 PAGE = 100
-MAX_SEQ = 2**53
+MAX_SEQ = MAX_INTEGER  # what a read was asked for stands in the log
 NDJSON = "application/x-ndjson"
 TEXT = "text/plain"
 
@@ -178,9 +179,9 @@ class ExportResponse(StreamingResponse):
 
     async def stream_response(self, send: Send) -> None:
         """Send the file, and the end of the answer only where the file has its own."""
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         try:
             async with aclosing(self._export.lines) as batches:
+                await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
                 async for batch in batches:
                     await send({"type": "http.response.body", "body": batch.lines, "more_body": True})
         except DependencyDown as down:

@@ -94,29 +94,41 @@ class Exports:
         self._transactions = Transactions(engine, metrics, call="export", timeout_ms=BATCH_TIMEOUT_MS)
         self._running = 0
 
-    async def header(self, wanted: Wanted) -> Header:
-        """The first line: which entries, and what links them to the newest checkpoint.
+    async def begin(self, wanted: Wanted) -> tuple[Header, AsyncGenerator[Batch]]:
+        """The first line, and the whole file in pieces, the header first, each read when it is asked for.
 
-        Raises NoCheckpoint, NothingRecorded where a period is asked for and empty, ExportsBusy, DatabaseDown.
+        The first line says which entries, and what links them to the newest checkpoint. Close the pieces where they are not read to
+        their end. Raises NoCheckpoint, NothingRecorded where a period is asked for and empty, ExportsBusy, DatabaseDown.
         """
-        if self._running >= MOST_AT_ONCE:
-            raise ExportsBusy(f"{self._running} exports are under way")
 
         async def look(connection: AsyncConnection) -> Header:
             await connection.execute(_PATIENCE)
             return await _header(connection, wanted)
 
-        return await self._transactions.run(look)
+        with contextlib.ExitStack() as held:
+            held.enter_context(self._place())
+            header = await self._transactions.run(look)
+            lines = self._lines(header, held.pop_all())
+            await anext(lines)
+        return header, lines
 
-    async def lines(self, header: Header) -> AsyncGenerator[Batch]:
-        """The whole file in pieces, the header first, each read when it is asked for. Close it where it is not read to its end."""
+    @contextlib.contextmanager
+    def _place(self) -> Iterator[None]:
+        """One of the few, from before the first look on: of many who ask at the same moment the others hear it at once."""
+        if self._running >= MOST_AT_ONCE:
+            raise ExportsBusy(f"{self._running} exports are under way")
         self._running += 1
         try:
+            yield
+        finally:
+            self._running -= 1
+
+    async def _lines(self, header: Header, place: contextlib.ExitStack) -> AsyncGenerator[Batch]:
+        with place:
+            yield Batch(b"", 0)  # for who begins it: a generator that was never begun gives nothing back when it is closed
             async with contextlib.aclosing(self._transactions.stream(lambda connection: _lines(connection, header))) as batches:
                 async for batch in batches:
                     yield batch
-        finally:
-            self._running -= 1
 
 
 async def _header(connection: AsyncConnection, wanted: Wanted) -> Header:

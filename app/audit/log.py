@@ -89,10 +89,14 @@ class Log:
 
     async def export(self, wanted: Wanted, *, operator: str) -> Export:
         """An export. Raises NoCheckpoint, NothingRecorded, ExportsBusy, DatabaseDown, AuditUnavailable."""
-        header = await self._exports.header(wanted)
+        header, lines = await self._exports.begin(wanted)
         count = header.end - header.first
-        await self._reads.record("export", operator=operator, query=wanted.told, first=header.first, end=header.end, count=count)
-        return Export(header, self._exports.lines(header))
+        try:
+            await self._reads.record("export", operator=operator, query=wanted.told, first=header.first, end=header.end, count=count)
+        except BaseException:
+            await lines.aclose()
+            raise
+        return Export(header, lines)
 
     async def checkpoint(self, *, renewed: bool = False) -> Certified:
         """The newest checkpoint; `renewed` has everything signed first that is in the log now.

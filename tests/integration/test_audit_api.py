@@ -70,6 +70,7 @@ BAD_PARAMETERS = [
     ("/audit/export?from=2026-01-01", "from"),
     ("/audit/export?anchor=x", "anchor"),
     ("/audit/export?anchor=0", "anchor"),
+    ("/audit/export?anchor=9007199254740992", "anchor"),
     ("/audit/export?" + "anchor=1&" * 101, "anchor"),
 ]
 

@@ -1,5 +1,6 @@
 """Exports of a log in a real PostgreSQL, checked by the verifier, which knows nothing but the file and the root."""
 
+import asyncio
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 
@@ -7,11 +8,15 @@ import pytest
 
 from app.audit import export
 from app.audit.checkpoints import NoCheckpoint, checkpoint_at
+from app.audit.entry import Entry
 from app.audit.export import BATCH, ExportsBusy, NothingRecorded, Wanted
 from app.audit.export_file import CheckpointLine, EndLine, EntryLine, read_header, read_line
 from app.audit.findings import Report
+from app.audit.log import Export
+from app.audit.reads import AuditUnavailable
 from app.audit.tree import covering
 from app.audit.verify import verify
+from app.database import DatabaseDown
 from tests.fixtures.log import GrownLog
 from tests.fixtures.signing import MADE
 
@@ -33,6 +38,11 @@ async def notes(grown_log: GrownLog, *sizes: int) -> list[str]:
 
 def checked(grown_log: GrownLog, lines: list[bytes], anchors: list[str] | None = None) -> Report:
     return verify(lines, grown_log.keys.root, anchors or [])
+
+
+async def refuse(*_: Entry) -> None:
+    """An intake that is down."""
+    raise DatabaseDown("PostgreSQL: no answer in time")
 
 
 async def grow_by_days(grown_log: GrownLog, days: int, each: int) -> None:
@@ -176,5 +186,34 @@ async def test_few_exports_are_made_at_once(grown_log: GrownLog, monkeypatch: py
         await anext(batches)
         with pytest.raises(ExportsBusy):
             await grown_log.log.export(Wanted(), operator="auditor")
+
+    assert checked(grown_log, await export_of(grown_log)).verdict == "whole"
+
+
+async def test_of_many_exports_at_the_same_moment_few_begin(grown_log: GrownLog, monkeypatch: pytest.MonkeyPatch):
+    """Who asks while others only begin is told at once; the log has no read of theirs, and one that is closed unread makes room."""
+    monkeypatch.setattr(export, "MOST_AT_ONCE", 2)
+    await grow_by_days(grown_log, 1, 10)
+    asked = [grown_log.log.export(Wanted(), operator="auditor") for _ in range(8)]
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    begun = [answer for answer in answers if isinstance(answer, Export)]
+
+    assert [len(begun), sum(isinstance(answer, ExportsBusy) for answer in answers)] == [2, 6]
+    for one in begun:
+        await one.lines.aclose()
+    assert (await grown_log.kinds()).count("log.read") == 2
+    assert checked(grown_log, await export_of(grown_log)).verdict == "whole"
+
+
+async def test_an_export_that_cannot_be_recorded_makes_room(grown_log: GrownLog, monkeypatch: pytest.MonkeyPatch):
+    """Exports that fail before their first line keep nobody from later ones."""
+    monkeypatch.setattr(export, "MOST_AT_ONCE", 1)
+    with pytest.raises(NoCheckpoint):
+        await export_of(grown_log)
+    await grow_by_days(grown_log, 1, 10)
+    with monkeypatch.context() as patched:
+        patched.setattr(grown_log.intake, "write", refuse)
+        with pytest.raises(AuditUnavailable):
+            await export_of(grown_log)
 
     assert checked(grown_log, await export_of(grown_log)).verdict == "whole"
