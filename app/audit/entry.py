@@ -64,7 +64,7 @@ def rfc3339(instant: datetime) -> str:
     """
     if instant.tzinfo is None:
         raise ValueError(f"{instant}: a time without a zone")
-    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return instant.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 def canonical(body: Mapping[str, Any] | Sequence[Any]) -> bytes:

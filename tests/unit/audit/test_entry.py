@@ -80,6 +80,7 @@ def test_instants_have_one_spelling():
 
     assert entry.rfc3339(AT) == "2026-01-02T03:04:05.000006Z"
     assert entry.rfc3339(elsewhere) == "2026-01-02T03:04:05.000000Z"
+    assert entry.rfc3339(datetime(1, 1, 1, tzinfo=UTC)) == "0001-01-01T00:00:00.000000Z"
 
 
 @pytest.mark.parametrize(("days", "name"), [(365, "d365"), (730, "d730"), (None, "d400")])
