@@ -16,7 +16,6 @@ from asn1crypto import pem
 from asn1crypto.keys import PrivateKeyInfo
 from typer.testing import CliRunner, Result
 
-from app import core_dumps
 from app.cli.audit.keys import app
 from app.clock import SystemClock
 from app.errors import ConfigError
@@ -45,14 +44,6 @@ def passphrase(tmp_path: Path) -> Path:
     path.touch(0o600)
     path.write_bytes(PASSPHRASE)
     return path
-
-
-@pytest.fixture
-def forbidden(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What was done about dumps of memory, which this process of tests would not get rid of again."""
-    calls: list[str] = []
-    monkeypatch.setattr(core_dumps, "forbid", lambda: calls.append("forbid"))
-    return calls
 
 
 @pytest.fixture

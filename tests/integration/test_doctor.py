@@ -15,6 +15,8 @@ from tests.fixtures.nvml import Device, Nvml
 from tests.fixtures.serve import Serve
 from tests.fixtures.users import as_nobody
 
+pytestmark = pytest.mark.usefixtures("forbidden")
+
 
 def test_a_complete_machine_is_ok(tmp_path, opa_binary):
     """Where everything is there each line is ok, the exit code is 0, and nothing was made."""

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -12,10 +13,12 @@ from app.clock import SystemClock
 from app.database import DatabaseUrls, conninfo
 from app.errors import ConfigError
 from app.signing.keys import KeyFolder
+from app.signing.passphrase import known_passphrase
 from tests.fixtures.append_only import SHELF_NOW, fill
 from tests.fixtures.doctor import Findings, examine, external
+from tests.fixtures.signing import PASSPHRASE
 
-PASSPHRASE = b"correct horse battery"
+pytestmark = pytest.mark.usefixtures("forbidden")
 
 
 @pytest.fixture
@@ -131,6 +134,19 @@ def test_keys_in_order_are_told_with_their_end(keys: Path):
     assert findings["keys"]["message"].startswith(f"{keys}: signs as ")
     assert listing(keys) == before
     assert PASSPHRASE.decode() not in json.dumps(findings)
+
+
+def test_keys_are_opened_in_memory_that_is_written_nowhere(keys: Path, forbidden: list[str], monkeypatch: pytest.MonkeyPatch):
+    """Dumps are forbidden before anything secret is read."""
+
+    def known(*where: Any) -> bytes | None:
+        forbidden.append("read")
+        return known_passphrase(*where)
+
+    monkeypatch.setattr("app.signing.passphrase.known_passphrase", known)
+    of_keys(keys, f"file:{keys.parent}/passphrase")
+
+    assert forbidden == ["forbid", "read"]
 
 
 def test_another_passphrase_is_a_finding(keys: Path):

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.cli.doctor.finding import PROBE_TIMEOUT_S, Finding
-from app.cli.doctor.machine import nearest
-from app.cli.doctor.programs import said
+from app.cli.doctor.finding import Finding
+from app.cli.doctor.probe import TIMEOUT_S, nearest, output_of
 from app.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def _embedded(settings: "Settings", var: Path) -> Finding:
     try:
         user = ordinary_user(var / "postgres" / "data")
         bin_folder = wheel_programs()
-        version = said([bin_folder / "postgres", "--version"]).strip()
+        version = output_of([bin_folder / "postgres", "--version"]).strip()
     except ConfigError as error:
         return Finding("database", "fail", error.message, error.advice)
     whose = user.pw_name if user else "this user"
@@ -99,7 +98,7 @@ async def _reachable(duty: str, url: str) -> Finding:
     name = "database" if duty == "registry" else duty
     setting = "database.url" if duty == "registry" else f"database.{duty}_url"
     try:
-        async with await psycopg.AsyncConnection.connect(conninfo(url), connect_timeout=PROBE_TIMEOUT_S) as connection:
+        async with await psycopg.AsyncConnection.connect(conninfo(url), connect_timeout=TIMEOUT_S) as connection:
             version = connection.info.server_version // 10_000
             role = await (await connection.execute(_ROLE)).fetchone()
     except psycopg.Error as error:

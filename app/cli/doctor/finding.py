@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from typing import Literal
 
-PROBE_TIMEOUT_S = 5  # how long doctor waits for anything that it asks
-
 
 @dataclass(frozen=True, slots=True)
 class Finding:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.cli.doctor.finding import PROBE_TIMEOUT_S, Finding
-from app.cli.doctor.machine import nearest
+from app.cli.doctor.finding import Finding
+from app.cli.doctor.probe import TIMEOUT_S, nearest
 from app.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def log(settings: "Settings", var: Path) -> Iterator[Finding]:
 
 
 def _keys(settings: "Settings", var: Path) -> Finding:
+    from app import core_dumps
     from app.clock import SystemClock
     from app.signing.keys import KeyFolder, keys_folder
     from app.signing.passphrase import known_passphrase
@@ -42,6 +43,7 @@ def _keys(settings: "Settings", var: Path) -> Finding:
     folder = keys_folder(settings, var).absolute()
     made = nearest(folder) == folder
     try:
+        core_dumps.forbid()
         passphrase = known_passphrase(settings, var)
         if not made:
             return Finding("keys", "ok", f"{folder}, made when the log is first run")
@@ -94,5 +96,5 @@ async def _unguarded(url: str) -> list[str] | None:
     from app.audit.triggers import unguarded
     from app.database import conninfo
 
-    async with await psycopg.AsyncConnection.connect(conninfo(url), connect_timeout=PROBE_TIMEOUT_S) as connection:
+    async with await psycopg.AsyncConnection.connect(conninfo(url), connect_timeout=TIMEOUT_S) as connection:
         return await unguarded(connection)

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.cli.doctor.finding import PROBE_TIMEOUT_S, Finding
+from app.cli.doctor.finding import Finding
+from app.cli.doctor.probe import TIMEOUT_S, nearest
 from app.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -64,11 +65,6 @@ def folder(var: Path) -> Finding:
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
         return Finding("var", "fail", f"{there.absolute()} cannot be written", "Give another folder with --var DIR, or mend its owner.")
     return Finding("var", "ok", f"{var.absolute()}{'' if var.exists() else ', not there yet'}")
-
-
-def nearest(folder: Path) -> Path:
-    """`folder`, or the first of its parents that is there for this user: what lies in a closed folder is not."""
-    return next(part for part in (folder.absolute(), *folder.absolute().parents) if os.path.lexists(part))
 
 
 def disk(var: Path) -> Finding:
@@ -127,9 +123,9 @@ async def _device_memory(read: "Callable[[], tuple[Gpu, ...] | None]") -> tuple[
     from app.telemetry.device_memory import SourceDown
 
     try:
-        gpus = await Blocking("gpus").call(read, PROBE_TIMEOUT_S) or ()
+        gpus = await Blocking("gpus").call(read, TIMEOUT_S) or ()
     except TimeoutError:
-        return False, f"no answer in {PROBE_TIMEOUT_S} s"
+        return False, f"no answer in {TIMEOUT_S} s"
     except SourceDown as down:
         return False, down.problem.replace("_", " ")
     unknown = sorted({f"{gpu.id} {gpu.problem}" for gpu in gpus if gpu.problem})

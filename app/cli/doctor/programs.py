@@ -1,11 +1,10 @@
 """Whether programs that Sluice starts, or asks, are there and are what they should be."""
 
-import subprocess
 import urllib.request
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.cli.doctor.finding import PROBE_TIMEOUT_S, Finding
+from app.cli.doctor.finding import Finding
+from app.cli.doctor.probe import TIMEOUT_S, output_of
 from app.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ def opa(settings: "OpaSettings") -> Finding:
         return _answering(settings.url)
     try:
         binary = find_opa(settings.binary)
-        version = said([binary, "version"])
+        version = output_of([binary, "version"])
     except ConfigError as error:
         return Finding("opa", "fail", error.message, error.advice)
     if "Rego Version: v1" not in version.splitlines():
@@ -30,15 +29,7 @@ def opa(settings: "OpaSettings") -> Finding:
 
 def _answering(url: str) -> Finding:
     try:
-        with urllib.request.urlopen(f"{url.rstrip('/')}/health", timeout=PROBE_TIMEOUT_S):  # noqa: S310 - the operator's own setting
+        with urllib.request.urlopen(f"{url.rstrip('/')}/health", timeout=TIMEOUT_S):  # noqa: S310 - the operator's own setting
             return Finding("opa", "ok", f"{url} answers")
     except (OSError, ValueError) as error:
         return Finding("opa", "fail", f"{url}: {error}", "Start it, correct opa.url, or leave it `embedded`.")
-
-
-def said(command: list[str | Path]) -> str:
-    """What a program prints. Raises ConfigError where it does not run."""
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=PROBE_TIMEOUT_S).stdout
-    except (OSError, subprocess.SubprocessError) as error:
-        raise ConfigError(f"{command[0]} does not run: {error}", hint="Run `make setup`.") from None
