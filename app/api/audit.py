@@ -7,6 +7,7 @@ checkpoint or a proof between two is not, since these hold no entry.
 import re
 from collections.abc import Callable
 from contextlib import aclosing
+from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -51,7 +52,8 @@ log = structlog.get_logger()
 
 Seq = Annotated[int, Path(ge=0, le=MAX_SEQ, description="number of the entry, from 0")]
 Accept = Annotated[str, Header(description="application/json or text/plain")]
-Instant = Annotated[str | None, Query(description="RFC 3339")]
+From = Annotated[str | None, Query(alias="from", description="recorded then or later; RFC 3339")]
+To = Annotated[str | None, Query(alias="to", description="recorded before; RFC 3339")]
 Open = Annotated[bool, Query(alias="open", description="with sealed members in clear; the record of the read says so")]
 
 
@@ -76,8 +78,8 @@ def filters(
     model: str | None = None,
     subject: Annotated[str | None, Query(description="pseudonym: p1: and 64 hexadecimal digits")] = None,
     decision: Annotated[str | None, Query(description="id of a decision")] = None,
-    begin: Annotated[str | None, Query(alias="from", description="recorded then or later; RFC 3339")] = None,
-    end: Annotated[str | None, Query(alias="to", description="recorded before; RFC 3339")] = None,
+    begin: From = None,
+    end: To = None,
 ) -> Filters:
     """The filters of a query. Raises BadRequest naming the parameter."""
     begin_at, end_at = _period(begin, end)
@@ -156,8 +158,8 @@ def _add_export(router: APIRouter, audit: Log, reader: Callable[..., str]) -> No
     async def get_export(
         *,
         operator: Operator,
-        begin: Annotated[str | None, Query(alias="from", description="recorded then or later; RFC 3339")] = None,
-        end: Annotated[str | None, Query(alias="to", description="recorded before; RFC 3339")] = None,
+        begin: From = None,
+        end: To = None,
         anchor: Annotated[
             list[int] | None, Query(max_length=MAX_ANCHORS, description="size of a checkpoint kept elsewhere; may be repeated")
         ] = None,
@@ -196,7 +198,7 @@ def wants_text(accept: str) -> bool:
     return next((name == TEXT for name in named if name in (TEXT, "application/json")), False)
 
 
-def _period(begin: str | None, end: str | None) -> tuple[Any, Any]:
+def _period(begin: str | None, end: str | None) -> tuple[datetime | None, datetime | None]:
     begin_at = None if begin is None else instant(begin, "from")
     end_at = None if end is None else instant(end, "to")
     if begin_at is not None and end_at is not None and begin_at >= end_at:
