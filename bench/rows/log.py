@@ -43,7 +43,8 @@ CHECKED = 50_000
 PER_CHECKPOINT = 100
 GO = Path(".tools/sluice-verify")
 
-_TABLE = "CREATE TABLE bench_plain (id uuid PRIMARY KEY, retention text NOT NULL, recorded timestamptz NOT NULL, body bytea NOT NULL)"
+_PLAIN = "registry.bench_plain"
+_TABLE = f"CREATE TABLE {_PLAIN} (id uuid PRIMARY KEY, retention text NOT NULL, recorded timestamptz NOT NULL, body bytea NOT NULL)"
 _INSERT = "INSERT INTO {} (id, retention, recorded, body) VALUES (%s, %s, %s, %s)"
 
 
@@ -56,7 +57,7 @@ def log(stage: Stage, run: Run) -> list[Finding]:
     return [_durable(rounds), *_waits(acknowledged), *_checks(run)]
 
 
-def _durable(rounds: list[tuple[float, float]]) -> list[Finding] | Finding:
+def _durable(rounds: list[tuple[float, float]]) -> Finding:
     plain, logged = median(one for one, _ in rounds), median(one for _, one in rounds)
     ratios = [logged / plain for plain, logged in rounds]
     note = f"{1e6 / logged:.0f} entries/s from handed over to in the tree, {PER_TRANSACTION} a transaction, {WRITERS} writers; {logged / plain:.2f} × the table alone"
@@ -99,13 +100,13 @@ def entries(count: int) -> list[Entry]:
 def _plain_us(urls: DatabaseUrls) -> float:
     """What one row takes where it only has to be durable."""
     with psycopg.connect(conninfo(urls.owner), autocommit=True) as connection:
-        connection.execute(_TABLE.replace("bench_plain", "registry.bench_plain"))
+        connection.execute(_TABLE)
         try:
             rows, start = entries(ENTRIES), time.perf_counter()
-            _write(urls.owner, "registry.bench_plain", rows)
+            _write(urls.owner, _PLAIN, rows)
             return (time.perf_counter() - start) / ENTRIES * 1e6
         finally:
-            connection.execute("DROP TABLE registry.bench_plain")
+            connection.execute(f"DROP TABLE {_PLAIN}")
 
 
 def _logged_us(urls: DatabaseUrls) -> float:
@@ -163,7 +164,7 @@ def _checks(run: Run) -> list[Finding]:
         with tempfile.TemporaryDirectory() as folder:
             file, root = Path(folder) / "export.jsonl", Path(folder) / "root.pem"
             file.write_bytes(b"".join(made.lines))
-            root.write_bytes(made.root.pem)
+            root.write_text(made.root.pem)
             command = [str(GO), "--export", str(file), "--root", str(root)]
             peer = median(_timed_us(lambda: subprocess.run(command, check=True, capture_output=True)) for _ in range(run.rounds))
     value = median(python)

@@ -11,6 +11,7 @@ from psycopg import sql
 
 from app.audit import hashes
 from app.audit.leaf import HASH_BYTES, leaf_hash
+from app.audit.queries import QUERIES
 from app.audit.tree import STORED_LEVELS, Frontier, consistency_spans, inclusion_spans, root_by_inclusion
 from app.database import LOG, OWNER, conninfo, create_engine, give_database, migrate
 from app.postgres import ADMIN, Access
@@ -51,7 +52,7 @@ async def _fill(access: Access) -> bytes:
     await migrate(owner)
     frontier, subtrees = Frontier(), []
     async with await psycopg.AsyncConnection.connect(conninfo(owner)) as connection, connection.cursor() as cursor:
-        async with cursor.copy("COPY audit.leaf (seq, id, leaf_hash, chain_hash, shelf) FROM STDIN (FORMAT BINARY)") as copy:
+        async with cursor.copy(QUERIES["copy_leaves"]) as copy:
             copy.set_types(["int8", "uuid", "bytea", "bytea", "text"])
             for seq in range(MILLION):
                 leaf = _leaf(seq)
