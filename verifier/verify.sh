@@ -60,16 +60,18 @@ can_verify() {
 }
 
 read_files() {
-  [ -r "$1" ] && [ -f "$1" ] || give_up "$1: no file that can be read"
-  [ -r "$2" ] || give_up "$2: no file that can be read"
-  openssl x509 -in "$2" -out "$work/root.pem" 2>"$work/errors" || give_up "$2: no certificate"
-  [ "$(sed -n '1{p;q;}' "$1")" = 'sluice-audit-proof 1' ] || give_up "$1: not a proof that this script reads"
+  # Read once and under a name of our own: sed and awk take some names for options or assignments, and files change while they are read.
+  proof=$work/proof
+  [ -f "$1" ] && cat <"$1" >"$proof" || give_up "$1: no file that can be read"
+  [ -f "$2" ] && cat <"$2" >"$work/given" || give_up "$2: no file that can be read"
+  openssl x509 -in "$work/given" -out "$work/root.pem" 2>"$work/errors" || give_up "$2: no certificate"
+  [ "$(sed -n '1{p;q;}' "$proof")" = 'sluice-audit-proof 1' ] || give_up "$1: not a proof that this script reads"
   # Anything but lines of printable text and the dash of notes would be read differently by different tools.
-  [ "$(tr -d '\n\040-\176\342\200\224' <"$1" | wc -c)" -eq 0 ] || refuse 'the file has characters that no proof has'
-  [ "$(tail -c 1 "$1" | hex)" = 0a ] || refuse 'the file is cut off'
+  [ "$(tr -d '\n\040-\176\342\200\224' <"$proof" | wc -c)" -eq 0 ] || refuse 'the file has characters that no proof has'
+  [ "$(tail -c 1 "$proof" | hex)" = 0a ] || refuse 'the file is cut off'
   awk -v to="$work/part" 'BEGIN { part = 1; for (i = 1; i <= 4; i++) printf "" > (to i) }
     $0 == "" && part < 4 { part++; next }
-    { print > (to part) }' "$1"
+    { print > (to part) }' "$proof"
 }
 
 read_proof() {
@@ -173,7 +175,7 @@ member() {
 
 # The certificate must not have ended when the entry was recorded; whether it has ended since does not matter.
 check_entry() {
-  seq=$(tail -c 100 "$work/leaf" | sed -n 's/.*,"retention":"d[0-9]*","seq":\([0-9]*\)}$/\1/p')
+  seq=$(tail -c 100 "$work/leaf" | sed -n 's/.*,"retention":"d[1-9][0-9]\{2,3\}","seq":\([0-9]*\)}$/\1/p')
   [ "$seq" = "$index" ] || refuse "the entry says that its number is ${seq:-unknown}, the proof that it is $index"
   recorded=$(member recorded)
   ended=$(openssl x509 -in "$work/part4" -noout -enddate -dateopt iso_8601 | sed 's/^notAfter=\(.*\) \(.*\)Z$/\1T\2.000000Z/')

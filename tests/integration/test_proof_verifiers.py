@@ -4,6 +4,7 @@ import base64
 import os
 import random
 import shutil
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -17,7 +18,7 @@ from app.audit.proof_file import proof_text
 from app.audit.tree import inclusion_spans, root_by_inclusion
 from app.signing.certificates import Certificate, CertificateRefused, make_root, make_signer, verify_issued
 from tests.fixtures.log_file import Authority, Log, body
-from tests.fixtures.verifiers import KEPT, Verifiers
+from tests.fixtures.verifiers import KEPT, SCRIPT, Verifiers
 
 AUTHORITY, MALLET = Authority.make(), Authority.make()
 LOG = Log.of(13, AUTHORITY)
@@ -201,3 +202,14 @@ def test_the_script_says_what_it_lacks(verifiers: Verifiers, monkeypatch: pytest
     ran = verifiers.script(*kept)
     assert (ran.returncode, ran.stdout) == (UNCHECKED, "")
     assert "cannot check SM2 signatures" in ran.stderr
+
+
+@pytest.mark.parametrize("name", ["-n", "a=b", "a b", "x;touch made;$(touch made)`touch made`", "*", "地址"])
+def test_the_script_takes_files_of_any_name(name: str, verifiers: Verifiers):
+    """A file is read under whatever name it has: none is an option, an assignment of awk, or a command."""
+    (verifiers.folder / name).write_text(GOOD, encoding="utf-8")
+    (verifiers.folder / f"{name}.root").write_text(AUTHORITY.root.pem, encoding="utf-8")
+    ran = subprocess.run([SCRIPT, name, f"{name}.root"], cwd=verifiers.folder, stdin=subprocess.DEVNULL, check=False, capture_output=True)
+
+    assert ran.returncode == PROVEN, ran.stderr
+    assert not (verifiers.folder / "made").exists()
