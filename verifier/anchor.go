@@ -18,16 +18,16 @@ func (c *checker) openAnchors(notes []string) {
 			c.found(tampered, "anchor", "an anchor is not of this log: %v", err)
 			continue
 		}
-		c.anchors = append(c.anchors, &anchor{note: kept})
+		known := &anchor{note: kept}
+		c.anchors = append(c.anchors, known)
+		c.anchorsAt[kept.size] = append(c.anchorsAt[kept.size], known)
 	}
 }
 
 // compareAnchors compares the anchors of the size that the tree has just now.
 func (c *checker) compareAnchors() {
-	for _, kept := range c.anchors {
-		if kept.size == c.tree.size {
-			kept.compared, kept.right = true, kept.root == c.tree.root()
-		}
+	for _, kept := range c.anchorsAt[c.tree.size] {
+		kept.compared, kept.right = true, kept.root == c.tree.root()
 	}
 }
 

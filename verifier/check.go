@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -15,8 +16,10 @@ const recordedForm = "2006-01-02T15:04:05.000000Z"
 type checker struct {
 	root    *certificate
 	anchors []*anchor
-	report  *report
-	lines   *lineReader
+	// By size: an auditor who keeps one a second has millions.
+	anchorsAt map[uint64][]*anchor
+	report    *report
+	lines     *lineReader
 
 	*header
 	keys keyring
@@ -41,10 +44,10 @@ type instant struct {
 	entry uint64
 }
 
-// checkExport checks one export against the root certificate and the anchors.
-func checkExport(file io.Reader, name string, root *certificate, anchors []string) *report {
+// checkExport checks one export against the root certificate and the anchors; by now the time of bodies that are gone must be over.
+func checkExport(file io.Reader, name string, root *certificate, anchors []string, now time.Time) *report {
 	c := &checker{root: root, report: newReport(name), lines: newLineReader(file),
-		ids: map[string]uint64{}, late: map[uint64]bool{}, leave: newRetention()}
+		anchorsAt: map[uint64][]*anchor{}, ids: map[string]uint64{}, late: map[uint64]bool{}, leave: newRetention(now)}
 	if !c.begin(anchors) {
 		return c.report
 	}
@@ -114,7 +117,7 @@ func (c *checker) line(line []byte) {
 		}
 	case bytes.HasPrefix(line, purgedMark):
 		var gone purgedLine
-		if err = decodeExact(line, &gone); err == nil {
+		if err = cmp.Or(decodeExact(line, &gone), countable(gone.Purged.Seq)); err == nil {
 			c.purged(gone)
 		}
 	case bytes.HasPrefix(line, checkpointMark):
@@ -194,13 +197,8 @@ func (c *checker) remember(parsed envelope) {
 		c.tampered(parsed.seq, parsed.seq, "entry", "its id %s is that of entry %d", parsed.id, earlier)
 	}
 	c.ids[parsed.id] = parsed.seq
-	recorded, err := time.Parse(recordedForm, parsed.recorded)
-	if err != nil {
-		c.tampered(parsed.seq, parsed.seq, "entry", "the time %q of its record is not in UTC with microseconds", parsed.recorded)
-		return
+	if parsed.recorded.After(c.newest.Time) {
+		c.newest = instant{parsed.recorded, parsed.seq}
 	}
-	if recorded.After(c.newest.Time) {
-		c.newest = instant{recorded, parsed.seq}
-	}
-	c.leave.read(parsed, recorded)
+	c.leave.read(parsed)
 }

@@ -3,12 +3,15 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"regexp"
 	"strconv"
+	"time"
 	"unicode/utf8"
 )
 
@@ -152,8 +155,13 @@ func parseHeader(line []byte) (*header, error) {
 		return nil, fmt.Errorf("%w: its format is %.20q, this program reads %s", errFormat, version, exportVersion)
 	}
 	parsed := new(header)
-	if err := decodeExact(line, parsed); err != nil {
+	if err := cmp.Or(decodeExact(line, parsed), countable(parsed.First, parsed.End, parsed.Size)); err != nil {
 		return nil, err
+	}
+	for _, proof := range parsed.Consistency {
+		if err := countable(proof.Size); err != nil {
+			return nil, err
+		}
 	}
 	for _, text := range parsed.Certificates {
 		der, err := decodeBase64(text)
@@ -183,6 +191,16 @@ func decodeExact(line []byte, into any) error {
 	return nil
 }
 
+// countable demands numbers below 2^63, like the other readers of the format.
+func countable(numbers ...uint64) error {
+	for _, number := range numbers {
+		if number > math.MaxInt64 {
+			return fmt.Errorf("%d is more than any log counts", number)
+		}
+	}
+	return nil
+}
+
 // parseEntryLine reads the line of an entry; its bytes are a part of the line.
 func parseEntryLine(line []byte) (entryLine, error) {
 	at := len(line) - len(entryEnd) - 2*len(Hash{})
@@ -198,17 +216,17 @@ type envelope struct {
 	seq      uint64
 	id       string
 	kind     string
-	recorded string
+	recorded time.Time
 	body     map[string]json.RawMessage // a map, because struct fields would also match keys in other case
 }
 
-var leafForm = regexp.MustCompile(`^,"retention":"(d[0-9]+)","seq":(0|[1-9][0-9]*)\}$`)
+var leafForm = regexp.MustCompile(`^,"retention":"(d[1-9][0-9]{2,3})","seq":(0|[1-9][0-9]*)\}$`)
 
 // parseEntry reads the bytes of a leaf: {"body":{…},"retention":"d365","seq":5}.
 func parseEntry(leaf []byte) (e envelope, err error) {
 	const begin = `{"body":`
 	at := bytes.LastIndex(leaf, []byte(`,"retention":"`))
-	if at < len(begin) || !bytes.HasPrefix(leaf, []byte(begin)) {
+	if at <= len(begin) || !bytes.HasPrefix(leaf, []byte(begin+"{")) || leaf[at-1] != '}' {
 		return e, errors.New("it is not made of body, retention and seq")
 	}
 	if !utf8.Valid(leaf) {
@@ -224,10 +242,18 @@ func parseEntry(leaf []byte) (e envelope, err error) {
 	if err := json.Unmarshal(leaf[len(begin):at], &e.body); err != nil {
 		return e, errors.New("its body is not a JSON object")
 	}
-	for name, field := range map[string]*string{"id": &e.id, "kind": &e.kind, "recorded": &e.recorded} {
+	if err := readable(leaf[len(begin):at]); err != nil {
+		return e, err
+	}
+	var recorded string
+	for name, field := range map[string]*string{"id": &e.id, "kind": &e.kind, "recorded": &recorded} {
 		if err := e.member(name, field); err != nil {
 			return e, err
 		}
+	}
+	// Go reads hours of one digit and commas, too: what is read must be what would be written.
+	if e.recorded, err = time.Parse(recordedForm, recorded); err != nil || e.recorded.Format(recordedForm) != recorded || e.recorded.Year() < 1 {
+		return e, fmt.Errorf("the time %q of its record is not in UTC with microseconds", recorded)
 	}
 	return e, nil
 }

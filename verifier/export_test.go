@@ -38,7 +38,7 @@ func TestUnchecked(t *testing.T) {
 	l := newLog(t, 2)
 	lines := l.export(t, 0, 2)
 	for _, file := range []string{"", "\n", "garbage\n", "{}\n", strings.Replace(lines[0], `export":1,`, `export":2,`, 1), strings.Repeat("x", maxLineBytes+1)} {
-		checkExport(strings.NewReader(file), "test", l.trusted(t), nil).wants(t, unchecked, -1)
+		checkExport(strings.NewReader(file), "test", l.trusted(t), nil, checked).wants(t, unchecked, -1)
 	}
 }
 
@@ -49,7 +49,7 @@ func TestEveryByte(t *testing.T) {
 	root := l.trusted(t)
 	for i := range file {
 		file[i] ^= 1
-		if got := checkExport(strings.NewReader(string(file)), "test", root, nil); got.Verdict != tampered && got.Verdict != unchecked {
+		if got := checkExport(strings.NewReader(string(file)), "test", root, nil, checked); got.Verdict != tampered && got.Verdict != unchecked {
 			t.Fatalf("byte %d changed to %q: %s", i, file[i], got.Verdict)
 		}
 		file[i] ^= 1
@@ -62,7 +62,7 @@ func TestEveryCut(t *testing.T) {
 	file := strings.Join(l.export(t, 0, 3), "\n") + "\n"
 	root := l.trusted(t)
 	for i := len(headerMark) + 2; i < len(file); i++ {
-		checkExport(strings.NewReader(file[:i]), "test", root, nil).wantsVerdict(t, tampered)
+		checkExport(strings.NewReader(file[:i]), "test", root, nil, checked).wantsVerdict(t, tampered)
 	}
 }
 
@@ -198,7 +198,7 @@ func withoutBodies(t testing.TB, lines []string, shelf string, entries ...int) [
 
 // Bodies may go when an entry says so and their time was over; otherwise records are missing.
 func TestPurge(t *testing.T) {
-	over := time.Date(2028, 1, 5, 0, 0, 0, 0, time.UTC) // 1 December 2026 and 400 days
+	over := checked
 	for name, test := range map[string]struct {
 		recorded time.Time
 		says     string
@@ -228,6 +228,26 @@ func TestPurge(t *testing.T) {
 	l.check(t, withoutBodies(t, l.export(t, 0, 4), "d400-2026-11", 1, 2)).wants(t, gap, 1)
 }
 
+// Whoever purges before time and dates the entry ahead, or names a shelf of long ago, does not pass.
+func TestPurgeThatIsNotSo(t *testing.T) {
+	for shelf, now := range map[string]time.Time{"d400-2026-11": checked.Add(-time.Microsecond), "d400-2026-08": checked} {
+		l := newLog(t, 4)
+		l.appendAt(checked, "audit.purge", fmt.Sprintf(`,"count":2,"first":1,"last":2,"shelf":%q`, shelf))
+		file := strings.Join(withoutBodies(t, l.export(t, 0, 5), shelf, 1, 2), "\n") + "\n"
+		checkExport(strings.NewReader(file), "test", l.trusted(t), nil, now).wants(t, gap, 1)
+	}
+}
+
+// What Go reads as an instant, but entries do not write, is no entry.
+func TestInstantsHaveOneSpelling(t *testing.T) {
+	for _, text := range []string{"2026-11-01T1:00:00.000000Z", "2026-11-01T01:00:00,000000Z", "0000-01-01T00:00:00.000000Z", "2026-11-01T01:00:00Z"} {
+		leaf := fmt.Sprintf(`{"body":{"id":"1","kind":"key.revoked","recorded":%q},"retention":"d400","seq":0}`, text)
+		if _, err := parseEntry([]byte(leaf)); err == nil {
+			t.Errorf("%s is taken for an instant", text)
+		}
+	}
+}
+
 // An entry that speaks of lost records is a gap; one that says that none was lost is not.
 func TestGap(t *testing.T) {
 	for members, want := range map[string]verdict{``: gap, `,"lost":3`: gap, `,"lost":null`: gap, `,"lost":"0"`: gap, `,"lost":0`: whole} {
@@ -244,4 +264,19 @@ func TestGravest(t *testing.T) {
 	lines := l.export(t, 0, 3)
 	lines[at(t, lines, 1)] = strings.Replace(lines[at(t, lines, 1)], "olivia", "mallory", 1)
 	l.check(t, lines).wantsVerdict(t, tampered)
+}
+
+// What other readers of JSON refuse in a body is refused here, too; what only looks like it is not.
+func TestBodiesThatNotAllRead(t *testing.T) {
+	nested := func(depth int) string { return strings.Repeat("[", depth) + strings.Repeat("]", depth) }
+	for text, good := range map[string]bool{
+		`1e400`: false, `-1e400`: false, strings.Repeat("9", 400): false, `1e308`: true, `[1,-0.5]`: true,
+		`"\ud800"`: false, `"\udc00\ud83d"`: false, `"\ud83d\ude00"`: true, `"\\ud800"`: true, `"\ufffd�"`: true, `"\uFFFD\ud800"`: false,
+		nested(1023): true, nested(1024): false, `"[\"[["`: true,
+	} {
+		leaf := `{"body":{"id":"1","kind":"k","recorded":"2026-11-01T01:00:00.000000Z","x":` + text + `},"retention":"d400","seq":0}`
+		if _, err := parseEntry([]byte(leaf)); (err == nil) != good {
+			t.Errorf("%.40s: %v", text, err)
+		}
+	}
 }

@@ -23,6 +23,9 @@ const testLog = "sluice/01900000-0000-7000-8000-0000000000aa"
 
 var began = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 
+// When the tests look: bodies of November may go from now on, 1 December 2026 and 400 days.
+var checked = time.Date(2028, 1, 5, 0, 0, 0, 0, time.UTC)
+
 // An authority is a root and one signer that it issued, with their keys.
 type authority struct {
 	rootKey, signerKey *sm2.PrivateKey
@@ -269,7 +272,7 @@ func (l *memoryLog) proof(t testing.TB, seq int) string {
 // check runs the program's check over lines.
 func (l *memoryLog) check(t testing.TB, lines []string, anchors ...string) *report {
 	t.Helper()
-	return checkExport(strings.NewReader(strings.Join(lines, "\n")+"\n"), "test", l.trusted(t), anchors)
+	return checkExport(strings.NewReader(strings.Join(lines, "\n")+"\n"), "test", l.trusted(t), anchors, checked)
 }
 
 // wants fails the test unless the report has the verdict, and the first entry that it names is this one; -1 for none.

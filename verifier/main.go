@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 )
 
 const usage = `sluice-verify --export FILE --root CERT [--anchor FILE] [--output text|json]
@@ -110,7 +111,7 @@ func check(asked options, stdin io.Reader) (*report, error) {
 	if asked.proof != "" {
 		return checkProof(input, name, root)
 	}
-	return checkExport(input, name, root, anchors), nil
+	return checkExport(input, name, root, anchors, time.Now()), nil
 }
 
 func readAnchors(name string) ([]string, error) {

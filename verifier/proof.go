@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 )
 
 const (
@@ -126,12 +125,8 @@ func (p *proof) checkEntry(by *certificate) error {
 	if entry.seq != p.index {
 		return fmt.Errorf("it says that it is entry %d", entry.seq)
 	}
-	recorded, err := time.Parse(recordedForm, entry.recorded)
-	if err != nil {
-		return fmt.Errorf("the time %q of its record is not in UTC with microseconds", entry.recorded)
-	}
-	if recorded.After(by.NotAfter) {
-		return fmt.Errorf("recorded at %s, after its signer's certificate ended at %s", entry.recorded, by.NotAfter.UTC().Format(recordedForm))
+	if entry.recorded.After(by.NotAfter) {
+		return fmt.Errorf("recorded at %s, after its signer's certificate ended at %s", entry.recorded.Format(recordedForm), by.NotAfter.UTC().Format(recordedForm))
 	}
 	return nil
 }

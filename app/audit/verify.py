@@ -6,10 +6,7 @@ leads to what a checkpoint signs, and the checkpoints before and after are named
 100 bytes each), the tree's frontier and what was found.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
-
-import orjson
+from collections.abc import Iterable, Sequence
 
 from app.audit.checkpoint import Checkpoint, NoteRefused
 from app.audit.export_file import (
@@ -24,17 +21,23 @@ from app.audit.export_file import (
     read_line,
 )
 from app.audit.findings import Finding, Report, Verdict, What, verdict_of
-from app.audit.leaf import GENESIS, leaf_hash
+from app.audit.leaf import GENESIS, Leaf, leaf_hash, parse_leaf
 from app.audit.purged import Purged
 from app.audit.rebuilt import Rebuilt
 from app.audit.signed import Place, Signed
 from app.audit.signers import Opened, Signers
 from app.audit.tree import EMPTY_ROOT, covering, is_consistent
+from app.clock import Clock, SystemClock
 from app.signing.certificates import Certificate, CertificateRefused, verify_root
 
+_MACHINE = SystemClock()
 
-def verify(lines: Iterable[bytes], root: Certificate, anchors: Sequence[str] = ()) -> Report:
-    """The report on the file with these `lines`, each with its end, that `root` vouches for; `anchors` are notes kept elsewhere."""
+
+def verify(lines: Iterable[bytes], root: Certificate, anchors: Sequence[str] = (), clock: Clock = _MACHINE) -> Report:
+    """The report on the file with these `lines`, each with its end, that `root` vouches for; `anchors` are notes kept elsewhere.
+
+    By `clock`, that of whoever verifies, the time of bodies that are gone must be over.
+    """
     rest = iter(lines)
     try:
         verify_root(root)
@@ -45,7 +48,7 @@ def verify(lines: Iterable[bytes], root: Certificate, anchors: Sequence[str] = (
         return _nothing(Finding("unchecked", "file", error.message))
     except LineRefused as error:
         return _nothing(Finding("tampered", "line", error.message))
-    reading = _Reading(header, root, anchors)
+    reading = _Reading(header, root, anchors, clock)
     for number, line in enumerate(rest, 2):
         reading.line(line, number)
     return reading.report()
@@ -58,7 +61,7 @@ def _nothing(finding: Finding) -> Report:
 class _Reading:
     """One pass over a file, line by line."""
 
-    def __init__(self, header: Header, root: Certificate, anchors: Sequence[str]) -> None:
+    def __init__(self, header: Header, root: Certificate, anchors: Sequence[str], clock: Clock) -> None:
         self._header = header
         self._findings: list[Finding] = []
         self._remarks: list[str] = []
@@ -72,7 +75,7 @@ class _Reading:
         self._ended = False
         self._ids: set[str] = set()
         self._recorded, self._recorded_by = "", -1
-        self._purged = Purged()
+        self._purged = Purged(clock.utcnow())
         self._entries = self._bodies_gone = 0
         self._begin()
 
@@ -150,32 +153,29 @@ class _Reading:
                 self._grow(line.leaf_hash)
             return
         try:
-            fields = orjson.loads(line.leaf)
-            body, seq = fields["body"], fields["seq"]
-            identity, kind, recorded = body["id"], body["kind"], body["recorded"]
-            well_formed = type(seq) is int and type(identity) is type(kind) is type(recorded) is str
-        except (ValueError, TypeError, KeyError):
-            well_formed = False
-        if not well_formed:
+            leaf = parse_leaf(line.leaf)
+        except ValueError:
             self._found("tampered", "entry", f"line {number} has its hash but is no entry", self._next)
-        elif self._in_place(seq, number):
-            self._genuine(seq, identity, recorded, body)
+            return
+        if self._in_place(leaf.seq, number):
+            self._genuine(leaf)
             self._grow(line.leaf_hash)
 
-    def _genuine(self, seq: int, identity: str, recorded: str, body: Mapping[str, Any]) -> None:
-        """Entry `seq` stands in its place with its hash."""
+    def _genuine(self, leaf: Leaf) -> None:
+        """An entry that stands in its place with its hash."""
         self._entries += 1
-        if identity in self._ids:
-            self._found("tampered", "entry", f"its id {identity!r} is that of another entry", seq)
-        self._ids.add(identity)
-        if recorded > self._recorded:
-            self._recorded, self._recorded_by = recorded, seq
-        match body["kind"]:
+        if leaf.identity in self._ids:
+            self._found("tampered", "entry", f"its id {leaf.identity!r} is that of another entry", leaf.seq)
+        self._ids.add(leaf.identity)
+        if leaf.recorded > self._recorded:
+            self._recorded, self._recorded_by = leaf.recorded, leaf.seq
+        self._purged.kept(leaf.recorded)
+        match leaf.kind:
             case "audit.purge":
-                self._purged.purge(seq, body)
-                self._remarks.append(f"entry {seq}: bodies of shelf {body.get('shelf')!r} went")
+                self._purged.purge(leaf.seq, leaf.body)
+                self._remarks.append(f"entry {leaf.seq}: bodies of shelf {leaf.body.get('shelf')!r} went")
             case "audit.gap":
-                self._gap(seq, body.get("lost"))
+                self._gap(leaf.seq, leaf.body.get("lost"))
 
     def _gap(self, seq: int, lost: object) -> None:
         if type(lost) is int and lost == 0:

@@ -24,7 +24,7 @@ from tests.fixtures.verifiers import KEPT, Answer, Verifiers
 
 AUTHORITY, MALLET = Authority.make(), Authority.make()
 ENDS = AUTHORITY.signer.not_after
-SHELF, KEPT_UNTIL = "d400-2026-11", datetime(2026, 12, 1, tzinfo=UTC) + timedelta(days=400)
+SHELF, KEPT_UNTIL = "d400-2020-11", datetime(2020, 12, 1, tzinfo=UTC) + timedelta(days=400)
 LOG = Log.of(12, AUTHORITY)
 """Twelve entries; exports have checkpoints of 4, 8 and 12."""
 
@@ -152,7 +152,14 @@ MUTATIONS = {
     "purge with its entry": Mutation(WHOLE, purged().export(purged=TEN)),
     "purge without its entry": Mutation(GAP, LOG.export(purged=TEN), (0,)),
     "purge too early": Mutation(GAP, purged(KEPT_UNTIL - timedelta(microseconds=1)).export(purged=TEN), (0,)),
-    "purge of another shelf": Mutation(GAP, purged(shelf="d400-2026-10").export(purged=TEN), (0,)),
+    "purge of another shelf": Mutation(GAP, purged(shelf="d400-2020-10").export(purged=TEN), (0,)),
+    "purge of a shelf of long before": Mutation(
+        GAP, purged(shelf="d400-2020-09").export(purged=dict.fromkeys(range(2, 10), "d400-2020-09")), (2,)
+    ),
+    "instant of another form": Mutation(TAMPERED, with_body(LOG, 3, body(3).replace(b".000000Z", b"Z")).export(), (3, 3)),
+    "half a surrogate": Mutation(TAMPERED, with_body(LOG, 3, body(3).replace(b"olivia", b"\\ud800")).export(), (3, 3)),
+    "number beyond floats": Mutation(TAMPERED, with_body(LOG, 3, body(3)[:-1] + b',"x":1e400}').export(), (3, 3)),
+    "too deep": Mutation(TAMPERED, with_body(LOG, 3, body(3)[:-1] + b',"x":' + b"[" * 1024 + b"]" * 1024 + b"}").export(), (3, 3)),
     "purge of more than it says": Mutation(GAP, purged().export(purged=TEN | {11: SHELF}), (0,)),
     "tampering and a gap": Mutation(TAMPERED, changed(put(at(5), edited(E[at(5)])), with_body(LOG, 3, body(3, "audit.gap"))), (3, 5)),
     "truncated in a line": Mutation(TAMPERED, [*E[: at(6)], E[at(6)][:-20]], (6,)),

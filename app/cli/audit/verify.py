@@ -21,7 +21,7 @@ def verify(
     anchor: Annotated[
         Path | None,
         typer.Option(
-            help="checkpoints that were kept elsewhere, one after the other; only they show that the newest entries were taken off"
+            help="checkpoints that were kept elsewhere, one after the other; only they show that entries they cover were taken off the end"
         ),
     ] = None,
     output: Annotated[Literal["text", "json"], typer.Option(help="for people or for programs")] = "text",

@@ -1,8 +1,12 @@
 """When bodies may go, and what has to say that they went."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from app.audit.purged import Purged, kept_until
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +50,7 @@ def purge(seq: int, first: int, last: int, count: int) -> tuple[int, dict]:
 )
 def test_purges_of_a_shelf_count_together(purges: list[tuple[int, dict]], faults: int):
     """What went has to lie within what the purges of its shelf name, and be no more than they count."""
-    purged = Purged()
+    purged = Purged(NOW)
     for seq in (2, 3, 5):
         purged.body(seq, "d365-2026-11")
     for seq, body in purges:
@@ -57,7 +61,7 @@ def test_purges_of_a_shelf_count_together(purges: list[tuple[int, dict]], faults
 
 def test_a_shelf_that_is_not_emptied_needs_nothing():
     """A purge without a body that is gone is no fault; the file need not have the bodies' range."""
-    purged = Purged()
+    purged = Purged(NOW)
     purged.purge(*purge(9, 2, 5, 3))
 
     assert list(purged.faults()) == []

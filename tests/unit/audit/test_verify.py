@@ -1,6 +1,7 @@
 """What is done to an export, and what the verifier says of it: each altered entry by name, and never `whole`."""
 
 import io
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -16,6 +17,7 @@ from app.audit.export_file import MAX_LINE_BYTES, CheckpointLine, EndLine, Entry
 from app.audit.findings import Report
 from app.audit.leaf import leaf_hash
 from app.audit.verify import verify
+from app.clock import ManualClock
 from app.signing.certificates import ALGORITHM, make_signer
 from app.signing.sm2 import PrivateKey
 from tests.fixtures.log_file import LOG, Authority, Log, body
@@ -509,8 +511,8 @@ def test_a_header_has_to_fit_itself():
     assert said(verify([replace(whole, chain=b"\1" * 32).line(), *SMALL.export()[1:]], ROOT))[0] == ("chain", None, None)
 
 
-SHELF = "d400-2026-11"
-KEPT_UNTIL = datetime(2026, 12, 1, tzinfo=UTC) + timedelta(days=400)
+SHELF = "d400-2020-11"
+KEPT_UNTIL = datetime(2020, 12, 1, tzinfo=UTC) + timedelta(days=400)
 
 
 def purged_log(recorded: datetime, **changes: object) -> Log:
@@ -536,14 +538,14 @@ def test_a_purge_by_the_rules_is_whole():
     [
         (SMALL, TEN, "no audit.purge entry of this file names it"),
         (SMALL, {3: SHELF}, "no audit.purge entry"),
-        (purged_log(KEPT_UNTIL - timedelta(microseconds=1)), TEN, "to be kept until 2028-01-05T00:00:00.000000Z"),
-        (purged_log(KEPT_UNTIL, shelf="d400-2026-10"), TEN, "no audit.purge entry"),
+        (purged_log(KEPT_UNTIL - timedelta(microseconds=1)), TEN, "to be kept until 2022-01-05T00:00:00.000000Z"),
+        (purged_log(KEPT_UNTIL, shelf="d400-2020-10"), TEN, "no audit.purge entry"),
         (purged_log(KEPT_UNTIL), TEN | {11: SHELF}, "not all of them are among those"),
         (purged_log(KEPT_UNTIL, first=1), TEN, "not all of them are among those"),
         (purged_log(KEPT_UNTIL, count=9), TEN, "counts only 9"),
-        (purged_log(KEPT_UNTIL, count="10"), TEN, "counts only -1"),
+        (purged_log(KEPT_UNTIL, count="10"), TEN, "no audit.purge entry"),
         (purged_log(KEPT_UNTIL), dict.fromkeys(range(10), "shelf"), "that is no shelf"),
-        (purged_log(KEPT_UNTIL), dict.fromkeys(range(10), "d400-2026-13"), "that is no shelf"),
+        (purged_log(KEPT_UNTIL), dict.fromkeys(range(10), "d400-2020-13"), "that is no shelf"),
         (purged_log(KEPT_UNTIL), dict.fromkeys(range(10), "d9999-9999-12"), "that is no shelf"),
     ],
 )
@@ -553,6 +555,53 @@ def test_bodies_that_went_against_the_rules_are_a_gap(log: Log, purged: dict[int
 
     assert (report.verdict, said(report)) == ("gap", [("purge", min(purged), max(purged))])
     assert why in report.findings[0].why
+
+
+def test_bodies_are_kept_until_the_clock_of_the_auditor_says_so():
+    """Whoever purges before time and dates the entry ahead does not pass: the auditor's own clock decides."""
+    export = purged_log(KEPT_UNTIL).export(purged=TEN)
+
+    assert verify(export, ROOT, clock=ManualClock(KEPT_UNTIL)).verdict == "whole"
+    early = verify(export, ROOT, clock=ManualClock(KEPT_UNTIL - timedelta(microseconds=1)))
+    assert (early.verdict, said(early)) == ("gap", [("purge", 0, 9)])
+
+
+@pytest.mark.parametrize(("shelf", "verdict"), [("d400-2020-10", "whole"), ("d400-2020-09", "gap"), ("d100-2015-01", "gap")])
+def test_bodies_cannot_have_stood_on_a_shelf_of_long_before(shelf: str, verdict: str):
+    """A body that is gone is not of a month that was over a month before the entry ahead of it; one that came late may be."""
+    report = verify(purged_log(KEPT_UNTIL, shelf=shelf).export(purged=dict.fromkeys(range(2, 10), shelf)), ROOT)
+
+    assert (report.verdict, said(report)) == (verdict, [] if verdict == "whole" else [("purge", 2, 9)])
+
+
+def test_a_purge_that_does_not_say_what_went_covers_nothing():
+    """Beside a purge that counts right, one with numbers that are none changes nothing."""
+    log = purged_log(KEPT_UNTIL)
+    more = body(13, "audit.purge", recorded=KEPT_UNTIL, shelf=SHELF, first=-1, last=9, count=-5)
+
+    assert verify(replace(log, bodies=(*log.bodies, ("d400", more))).export(purged=TEN), ROOT).verdict == "whole"
+
+
+FORMS = {
+    "another retention": lambda leaf: leaf.replace(b'"d400"', b'"d1"'),
+    "a member more": lambda leaf: leaf[:-1] + b',"x":0}',
+    "body twice": lambda leaf: leaf.replace(b'{"body":', b'{"body":{},"body":'),
+    "number with a zero": lambda leaf: leaf.replace(b'"seq":5', b'"seq":05'),
+    "keys in another order": lambda leaf: b'{"retention":"d400","seq":5,"body":' + leaf[8 : leaf.index(b',"retention"')] + b"}",
+    "instant of another form": lambda leaf: leaf.replace(b"T00:00:05.000000Z", b"T00:00:05Z"),
+    "instant that is none": lambda leaf: leaf.replace(b"2020-11-01T", b"2020-02-30T"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_a_leaf_of_another_form_is_no_entry(form: Callable[[bytes], bytes]):
+    """Even signed, bytes that are not spelled like a leaf are not read: another reader could read something else in them."""
+    log = Log.of(12, AUTHORITY)
+    log.leaves[5] = form(log.leaves[5])
+    assert log.leaves[5] != SMALL.leaves[5]
+    report = verify(log.export(), ROOT)
+
+    assert ("entry", 5, None) in said(report)
 
 
 def test_a_purged_leaf_is_still_in_the_tree():
