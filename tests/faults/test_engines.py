@@ -14,8 +14,9 @@ from app.clock import SystemClock
 from app.simulator.completions import build_app
 from app.simulator.engine import Engine, EngineConfig
 from app.simulator.faults import Fault, Load
-from tests.fixtures.engine import eventually, serving
+from tests.fixtures.engine import serving
 from tests.fixtures.telemetry import raw_engine, telemetry
+from tests.fixtures.waiting import until
 
 PAGE = b'vllm:kv_cache_usage_perc{model_name="m"} 0.5\nvllm:num_requests_waiting{model_name="m"} 1\n'
 
@@ -44,7 +45,7 @@ async def test_a_hung_engine_delays_no_other(tmp_path):
         await running.node("hung", problem="timeout", age_ms=None)
         scraped = running.count("sluice_scrapes_total", node="good", result="ok")
         timeouts = running.count("sluice_scrapes_total", node="hung", result="timeout")
-        await eventually(lambda: running.count("sluice_scrapes_total", node="hung", result="timeout") >= timeouts + 2)
+        await until(lambda: running.count("sluice_scrapes_total", node="hung", result="timeout") >= timeouts + 2)
 
         # two timeouts of 200 ms are at least 400 ms: the good one has been asked every 50 ms meanwhile
         assert running.count("sluice_scrapes_total", node="good", result="ok") >= scraped + 4
@@ -78,7 +79,7 @@ async def test_stale_gauges_are_read_as_told_until_a_request_brings_the_truth(tm
     async with stand_in() as (engine, url), telemetry(tmp_path, {"a": url}) as running, aiohttp.ClientSession(url) as caller:
         engine.set_fault(Fault("stuck"))
         polled = running.count("sluice_scrapes_total", node="a", result="ok")
-        await eventually(lambda: running.count("sluice_scrapes_total", node="a", result="ok") >= polled + 5)
+        await until(lambda: running.count("sluice_scrapes_total", node="a", result="ok") >= polled + 5)
         assert (await running.node("a", problem=None)).readings["m"].kv_ratio == 0.5
 
         async with caller.post("/v1/completions", json={"prompt": "one", "max_tokens": 1}) as answer:
@@ -177,7 +178,7 @@ async def test_a_page_that_breaks_its_reader_is_asked_for_again(tmp_path, monkey
     monkeypatch.setattr("app.telemetry.pages.Pages.told", broken)
     async with raw_engine(http(PAGE)) as url, telemetry(tmp_path, {"a": url}) as running:
         await running.node("a", problem="parse")
-        await eventually(lambda: running.count("sluice_scrapes_total", node="a", result="parse") >= 3)
+        await until(lambda: running.count("sluice_scrapes_total", node="a", result="parse") >= 3)
 
 
 async def test_one_scrape_in_flight(tmp_path):
@@ -193,7 +194,7 @@ async def test_one_scrape_in_flight(tmp_path):
         return Response(PAGE, media_type="text/plain")
 
     async with serving(Starlette(routes=[Route("/metrics", metrics)])) as url, telemetry(tmp_path, {"a": url}, poll_ms=50) as running:
-        await eventually(lambda: running.count("sluice_scrapes_total", node="a", result="ok") >= 4)
+        await until(lambda: running.count("sluice_scrapes_total", node="a", result="ok") >= 4)
 
     assert most == 1
 

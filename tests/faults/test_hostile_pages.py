@@ -7,8 +7,9 @@ from starlette.applications import Starlette
 from starlette.responses import Response
 from starlette.routing import Route
 
-from tests.fixtures.engine import eventually, serving
+from tests.fixtures.engine import serving
 from tests.fixtures.telemetry import telemetry
+from tests.fixtures.waiting import until
 from tests.unit.telemetry.pages import OPENMETRICS, TEXT
 
 GOOD = b'vllm:kv_cache_usage_perc{model_name="m"} 0.5\nvllm:num_requests_waiting{model_name="m"} 1\n'
@@ -77,7 +78,7 @@ async def test_a_costly_engine_is_asked_less_often(tmp_path):
         read, others = (
             running.count("sluice_scrapes_total", node=node, result=result) for node, result in (("costly", "missing"), ("good", "ok"))
         )
-        await eventually(lambda: running.count("sluice_scrapes_total", node="costly", result="missing") >= read + 2, within_s=20)
+        await until(lambda: running.count("sluice_scrapes_total", node="costly", result="missing") >= read + 2, within_s=20)
 
         assert running.count("sluice_scrapes_total", node="good", result="ok") >= others + 10
 

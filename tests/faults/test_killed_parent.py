@@ -16,8 +16,8 @@ from app.clock import SystemClock
 from app.database import conninfo
 from app.postgres import EmbeddedPostgres
 from app.processes import Launcher
-from tests.fixtures.engine import wait_until
 from tests.fixtures.postgres import scratch_folder
+from tests.fixtures.waiting import wait_until
 
 PARENT = """
 import asyncio, json, sys

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.fixtures.engine import wait_until
 from tests.fixtures.serve import MASKED_MODEL, MODEL, OTHER_MODEL, SENSITIVE_MODEL, FirstStart, Serve, children_of, running
+from tests.fixtures.waiting import wait_until
 
 SETTINGS = {"opa": {"timeout_ms": 300}, "database": {"timeout_ms": 400}, "telemetry": {"stale_ms": 1500}}
 """Deadlines that these tests wait for, long enough for two busy cores."""

@@ -4,8 +4,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from tests.fixtures.engine import wait_until
 from tests.fixtures.serve import GONE_WITHIN_S, Serve, runs, spawn
+from tests.fixtures.waiting import wait_until
 
 
 def logged(server: Serve, kind: str) -> list[dict[str, Any]]:

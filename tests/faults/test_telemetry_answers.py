@@ -18,7 +18,8 @@ from app.telemetry.follow import RETRY_MS, Follower, follow
 from app.telemetry.snapshot import Node, Reading, Snapshot
 from app.telemetry.view import View
 from app.telemetry.wire import encode
-from tests.fixtures.engine import eventually, serving
+from tests.fixtures.engine import serving
+from tests.fixtures.waiting import until
 
 Answer = Callable[[Request], Awaitable[Response]]
 STALE_MS = 300.0
@@ -105,7 +106,7 @@ async def followed() -> AsyncIterator[tuple[Telemetry, list[View], list[str]]]:
         follower = Follower([views.append], SystemClock(), Metrics(), lambda: {"m": ModelSpec(id="m")}, stale_ms=STALE_MS)
         task = asyncio.create_task(follow(url, follower, SystemClock()))
         try:
-            await eventually(lambda: live(views) == 1)
+            await until(lambda: live(views) == 1)
             yield telemetry, views, led
         finally:
             task.cancel()
@@ -123,11 +124,11 @@ async def test_a_bad_answer_is_an_outage(kind: str) -> None:
     async with followed() as (telemetry, views, led):
         with capture_logs() as logged:
             telemetry.answer = bad
-            await eventually(lambda: live(views) == 0)
+            await until(lambda: live(views) == 0)
             stale = views[-1]
-            await eventually(lambda: any(line["event"] == "telemetry.silent" for line in logged))
+            await until(lambda: any(line["event"] == "telemetry.silent" for line in logged))
             telemetry.answer = telemetry.well
-            await eventually(lambda: live(views) == 1)
+            await until(lambda: live(views) == 1)
 
     assert [(state.node, state.why, state.reading.kv_ratio) for state in stale.nodes] == [("a", "stale", 0.5)]
     (said,) = [line["problem"] for line in logged if line["event"] == "telemetry.silent"]
@@ -140,7 +141,7 @@ async def test_a_bad_answer_is_not_asked_for_without_pause() -> None:
     async with followed() as (telemetry, views, _):
         telemetry.answer = answering(b"garbage")
         asked, begun_s = telemetry.asked, asyncio.get_running_loop().time()
-        await eventually(lambda: live(views) == 0)
+        await until(lambda: live(views) == 0)
         seconds = asyncio.get_running_loop().time() - begun_s
 
     assert telemetry.asked - asked <= 2 + seconds * 1000 / RETRY_MS

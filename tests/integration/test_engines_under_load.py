@@ -13,8 +13,9 @@ from app.simulator.engine import Engine, EngineConfig
 from app.simulator.faults import Fault
 from app.telemetry.poller import NAMES
 from app.telemetry.snapshot import Reading
-from tests.fixtures.engine import eventually, serving
+from tests.fixtures.engine import serving
 from tests.fixtures.telemetry import telemetry
+from tests.fixtures.waiting import until
 
 SIGNALS = {
     "vllm": ("kv", "waiting", "running"),
@@ -126,7 +127,7 @@ async def test_a_signal_that_an_engine_cannot_tell(tmp_path):
     with capture_logs() as logs:
         async with serving(build_app(engine)) as url, telemetry(tmp_path, {"a": url}, kind="llamacpp") as running:
             await running.node("a", problem="missing:kv")
-            await eventually(lambda: running.count("sluice_scrapes_total", node="a", result="missing") >= 3)
+            await until(lambda: running.count("sluice_scrapes_total", node="a", result="missing") >= 3)
 
     (line,) = [line for line in logs if line["event"] == "scrape.missing"]
     assert (line["node"], line["problem"]) == ("a", "missing:kv")

@@ -22,8 +22,9 @@ from app.clock import SystemClock
 from app.simulator.completions import build_app
 from app.simulator.engine import Engine, EngineConfig
 from app.simulator.faults import Fault
-from tests.fixtures.engine import serving, wait_until
+from tests.fixtures.engine import serving
 from tests.fixtures.serve import MODEL, ROOT, Serve
+from tests.fixtures.waiting import wait_until
 
 PROGRAM = ROOT / "examples" / "gateway.py"
 NOBODY = "http://127.0.0.1:1"

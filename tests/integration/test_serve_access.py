@@ -13,9 +13,9 @@ from app.clock import ManualClock
 from app.database import create_engine
 from app.observability.metrics import Metrics
 from app.settings import DatabaseSettings
-from tests.fixtures.engine import wait_until
 from tests.fixtures.postgres import TIMEOUT_MS
 from tests.fixtures.serve import MODEL, Serve, new_key
+from tests.fixtures.waiting import wait_until
 
 
 @pytest.fixture(scope="module")

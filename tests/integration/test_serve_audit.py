@@ -6,8 +6,8 @@ import pytest
 
 from app.audit.verify import verify
 from app.signing.certificates import Certificate
-from tests.fixtures.engine import wait_until
 from tests.fixtures.serve import Serve, new_key
+from tests.fixtures.waiting import wait_until
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fixtures.engine import wait_until
 from tests.fixtures.serve import OTHER_MODEL, Serve, report
+from tests.fixtures.waiting import wait_until
 
 SEEN_WITHIN_S = 3.0
 """The promise is 300 ms; two busy cores get the rest."""

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from tests.fixtures.engine import wait_until
 from tests.fixtures.serve import MODEL, Serve
+from tests.fixtures.waiting import wait_until
 
 CACHED_FREE, CACHED_TENTH = "cached-free", "cached-tenth"
 

@@ -14,8 +14,9 @@ import pytest
 from app.clock import SystemClock
 from app.postgres import EmbeddedPostgres
 from app.processes import Launcher
-from tests.fixtures.engine import free_port, wait_until
+from tests.fixtures.engine import free_port
 from tests.fixtures.serve import FirstStart, Serve, copy_of, runs, spawn
+from tests.fixtures.waiting import wait_until
 from tests.fixtures.whole_log import rows_of, size_of_whole_log
 
 SIGNED_WITHIN_S = 10.0  # a second, and what two busy cores add

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.fixtures.engine import RunningEngine, free_port, wait_until
+from tests.fixtures.engine import RunningEngine, free_port
 from tests.fixtures.serve import OTHER_MODEL, UNHURRIED, FirstStart, Serve, report, running
+from tests.fixtures.waiting import wait_until
 
 PROBED_WITHIN_S = 12.0
 """The promise is 10 s; a busy machine gets the rest."""

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.fixtures.engine import wait_until
 from tests.fixtures.serve import MODEL, UNHURRIED, FirstStart, Serve, report, running
+from tests.fixtures.waiting import wait_until
 
 HEAD = "# METADATA\n# title: {name}\n# description: A rule of a test.\n# custom:\n#   reads: [{reads}]\npackage sluice.rules.{name}\n\n{body}\n"
 LOOP = """deny contains {"code": "slow", "message": "m", "status": 403} if {

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.fixtures.engine import free_port, wait_until
+from tests.fixtures.engine import free_port
 from tests.fixtures.serve import ENGINES, ROOT, UNHURRIED, FirstStart, Serve, copy_of, report, spawn, write_settings
+from tests.fixtures.waiting import wait_until
 
 SECOND_START_WITHIN_S = 15.0
 REFUSED_WITHIN_S = 30.0

@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.fixtures.engine import answers, free_port, wait_until
+from tests.fixtures.engine import answers, free_port
 from tests.fixtures.serve import MODEL, ROOT, UNHURRIED, FirstStart, Serve, running
+from tests.fixtures.waiting import wait_until
 
 TOKEN = "sesame-for-all"
 STALE_MS = 2000

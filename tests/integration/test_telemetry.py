@@ -28,8 +28,9 @@ from app.telemetry.follow import Follower, follow
 from app.telemetry.poller import Poller
 from app.telemetry.scrape import open_session
 from app.telemetry.server import build_app
-from tests.fixtures.engine import eventually, serving
+from tests.fixtures.engine import serving
 from tests.fixtures.telemetry import raw_engine, telemetry, write_settings
+from tests.fixtures.waiting import until
 
 MODELS = {"m": ModelSpec(id="m")}
 
@@ -125,11 +126,9 @@ async def test_engines_follow_the_file(tmp_path):
     """An engine added to the file is polled, one taken out is gone, and the one that stays keeps its readings."""
     async with stand_in() as (_, one), stand_in() as (_, two), telemetry(tmp_path, {"a": one}) as running:
         await running.node("a", problem=None)
-        await eventually(
-            lambda: write_settings(tmp_path, {"a": one, "b": two}) and running.count("sluice_scrapes_total", node="b", result="ok")
-        )
+        await until(lambda: write_settings(tmp_path, {"a": one, "b": two}) and running.count("sluice_scrapes_total", node="b", result="ok"))
         write_settings(tmp_path, {"b": two})
-        await eventually(lambda: running.count("sluice_config_loads_total", file="sluice.yaml", result="ok") >= 2)
+        await until(lambda: running.count("sluice_config_loads_total", file="sluice.yaml", result="ok") >= 2)
         assert [node.name for node in (await running.snapshot()).nodes] == ["b"]
 
 
@@ -150,7 +149,7 @@ async def test_a_node_that_is_gone_leaves_no_series(tmp_path):
         try:
             for name in ("a", "b", "c"):
                 poller.configure([EngineSettings(name=one, url=url, models=["m"], poll_ms=50) for one in (name, "stays")], spec)
-                await eventually(lambda name=name: series(name))
+                await until(lambda name=name: series(name))
             assert (series("a"), series("b")) == ([], [])
             assert {sample.name for sample in series("c")} >= {"sluice_scrapes_total", "sluice_readings_unknown_total"}
             assert series("stays")
@@ -174,17 +173,17 @@ async def test_a_token_guards_snapshots_and_metrics(tmp_path):
                 async with session.get(f"http://telemetry{path}", headers=headers) as answer:
                     assert answer.status == status
                     assert "sesame" not in await answer.text()
-        await eventually(lambda: len(views) > 1)
+        await until(lambda: len(views) > 1)
 
 
 async def test_an_engine_under_pressure_is_seen_in_a_quarter_of_a_second(tmp_path):
     """From the engine's gauge to the reader's view it takes one poll and two short hand-overs."""
     async with stand_in() as (engine, url), telemetry(tmp_path, {"a": url}, poll_ms=100) as running, following(running.url) as views:
-        await eventually(lambda: live(views) == 1)
+        await until(lambda: live(views) == 1)
         loop = asyncio.get_running_loop()
         engine.load = Load(kv_ratio=0.95)
         started_s = loop.time()
-        await eventually(lambda: views[-1].models["m"].readings.get("kv_max") == 0.95)
+        await until(lambda: views[-1].models["m"].readings.get("kv_max") == 0.95)
 
         assert loop.time() - started_s < 0.25
 
@@ -200,7 +199,7 @@ async def test_engines_are_asked_one_after_the_other(tmp_path):
     async with serving(Starlette(routes=[Route("/{name}/metrics", page)])) as url:
         engines = {name: f"{url}/{name}" for name in "abcd"}
         async with telemetry(tmp_path, engines, poll_ms=1000):
-            await eventually(lambda: len(asked) == 4 and all(len(times) >= 3 for times in asked.values()))
+            await until(lambda: len(asked) == 4 and all(len(times) >= 3 for times in asked.values()))
 
     firsts, thirds = ([times[turn] for times in asked.values()] for turn in (0, 2))
     assert max(firsts) - min(firsts) < 0.5
@@ -221,17 +220,17 @@ async def test_a_killed_process_makes_everything_stale_and_a_new_one_brings_it_b
         file, target = write_settings(tmp_path, {"a": url}), f"unix:{tmp_path}/s"
         first = start()
         async with following(target, "sesame") as views:
-            await eventually(lambda: live(views) == 1, within_s=20)
+            await until(lambda: live(views) == 1, within_s=20)
             assert stat.S_IMODE((tmp_path / "s").stat().st_mode) == 0o600
             first.kill()
             first.wait(5)
             before = views[-1].generation
-            await eventually(lambda: live(views) == 0, within_s=2)
+            await until(lambda: live(views) == 0, within_s=2)
             assert views[-1].generation > before
             assert [state.why for state in views[-1].nodes] == ["stale"]
 
             second = start()
-            await eventually(lambda: live(views) == 1, within_s=20)
+            await until(lambda: live(views) == 1, within_s=20)
             second.terminate()
             assert second.wait(5) in (0, -15)
 
@@ -244,11 +243,11 @@ async def test_a_frozen_process_makes_everything_stale(tmp_path):
         with subprocess.Popen(program, stderr=subprocess.DEVNULL) as process:  # noqa: ASYNC220 - starting is quick
             try:
                 async with following(target) as views:
-                    await eventually(lambda: live(views) == 1, within_s=20)
+                    await until(lambda: live(views) == 1, within_s=20)
                     process.send_signal(signal.SIGSTOP)
-                    await eventually(lambda: live(views) == 0, within_s=2)
+                    await until(lambda: live(views) == 0, within_s=2)
                     process.send_signal(signal.SIGCONT)
-                    await eventually(lambda: live(views) == 1, within_s=5)
+                    await until(lambda: live(views) == 1, within_s=5)
             finally:
                 process.kill()
 

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from app.child_output import LINE_BYTES
 from app.clock import ManualClock, SystemClock
 from app.processes import Backoff, ChildFailed, Launcher
-from tests.fixtures.engine import eventually
+from tests.fixtures.waiting import until
 
 IGNORES_TERM = "trap '' TERM; echo up; while :; do sleep 0.05; done"
 
@@ -79,7 +79,7 @@ async def test_what_a_child_says_while_it_is_stopped_is_no_news(launcher):
     script = """trap 'echo bye; echo "{\\"level\\":\\"error\\",\\"msg\\":\\"cut\\"}"; exit' TERM; echo up; while :; do sleep 0.01; done"""
     with capture_logs() as events:
         child = await launcher.start("opa", shell(script))
-        await eventually(lambda: "up" in child.tail)
+        await until(lambda: "up" in child.tail)
         await child.stop()
 
     said = [(event.get("line", event["event"]), event["log_level"]) for event in events if event["event"] in ("child_line", "cut")]
@@ -91,7 +91,7 @@ async def test_a_bad_end_is_told_with_its_last_lines(launcher):
     """A child that fails while it ends says why in the log, though its lines were for debugging only."""
     with capture_logs() as events:
         child = await launcher.start("database", shell("trap 'echo disk full; exit 7' TERM; echo up; while :; do sleep 0.01; done"))
-        await eventually(lambda: "up" in child.tail)
+        await until(lambda: "up" in child.tail)
         await child.stop()
 
     assert [event for event in events if event["event"] == "child_ended_badly"] == [
@@ -127,7 +127,7 @@ async def test_an_end_before_ready_is_told_with_its_last_lines(launcher):
 
 async def test_ready_is_waited_for(launcher):
     """Start returns once `ready` has."""
-    child = await launcher.start("server", shell("echo up; sleep 60"), ready=lambda child: eventually(lambda: "up" in child.tail))
+    child = await launcher.start("server", shell("echo up; sleep 60"), ready=lambda child: until(lambda: "up" in child.tail))
 
     assert child.returncode is None
     assert list(child.tail) == ["up"]
@@ -138,7 +138,7 @@ async def test_stop_sends_the_childs_own_signal(launcher):
     child = await launcher.start(
         "server", shell("trap 'echo bye; exit 7' INT; echo up; while :; do sleep 0.01; done"), stop_signal=signal.SIGINT
     )
-    await eventually(lambda: "up" in child.tail)
+    await until(lambda: "up" in child.tail)
 
     assert await child.stop() == 7
     assert list(child.tail) == ["up", "bye"]
@@ -148,11 +148,11 @@ async def test_stop_sends_the_childs_own_signal(launcher):
 async def test_stop_ends_a_child_that_ignores_the_signal(launcher):
     """A child that ignores SIGTERM is killed after the time-out, its grandchildren with it."""
     child = await launcher.start("stubborn", shell(f"sleep 61 & echo $!; {IGNORES_TERM}"))
-    await eventually(lambda: "up" in child.tail)
+    await until(lambda: "up" in child.tail)
     grandchild = int(child.tail[0])
 
     assert await child.stop(timeout_s=0.1) == -signal.SIGKILL
-    await eventually(lambda: not is_running(grandchild))
+    await until(lambda: not is_running(grandchild))
 
 
 async def test_all_are_stopped_newest_first():
@@ -161,7 +161,7 @@ async def test_all_are_stopped_newest_first():
     with capture_logs() as events:
         for name in ("database", "opa", "telemetry"):
             child = await launcher.start(name, shell("trap 'echo bye; exit' TERM; echo up; while :; do sleep 0.01; done"))
-            await eventually(lambda child=child: "up" in child.tail)
+            await until(lambda child=child: "up" in child.tail)
         await launcher.stop_all()
 
     assert [event["child"] for event in events if event.get("line") == "bye"] == ["telemetry", "opa", "database"]
@@ -172,7 +172,7 @@ async def test_children_that_ignore_it_share_one_time_limit():
     launcher = Launcher(SystemClock())
     for name in ("one", "two"):
         child = await launcher.start(name, shell(IGNORES_TERM))
-        await eventually(lambda child=child: "up" in child.tail)
+        await until(lambda child=child: "up" in child.tail)
     with capture_logs() as events:
         await launcher.stop_all(timeout_s=0.7)
 
@@ -192,7 +192,7 @@ async def test_a_kept_child_is_started_again():
     launcher = Launcher(ManualClock(), sleep)
     with capture_logs() as events:
         kept = await launcher.keep("fragile", shell("echo broken; exit 4"))
-        await eventually(lambda: kept.restarts >= 7)
+        await until(lambda: kept.restarts >= 7)
         await launcher.stop_all()
 
     deaths = [event for event in events if event["event"] == "child_died"]
@@ -219,7 +219,7 @@ async def test_a_start_that_fails_is_tried_again(tmp_path):
     launcher = Launcher(ManualClock(), pause)
     kept = await launcher.keep("upgraded", [program, "62"])
     first = kept.child.pid
-    await eventually(lambda: kept.restarts == 1)
+    await until(lambda: kept.restarts == 1)
 
     assert kept.child.pid != first
     assert is_running(kept.child.pid)

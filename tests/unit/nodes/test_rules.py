@@ -11,7 +11,7 @@ from app.policy.nodes import NodeQuestion
 from app.policy.unanswered import PolicyUnavailable, Unanswered
 from app.telemetry.snapshot import Reading
 from app.telemetry.view import Memory, NodeModel, NodeState, View
-from tests.fixtures.engine import eventually
+from tests.fixtures.waiting import until
 
 A, B = ("a", "m"), ("b", "m")
 
@@ -87,10 +87,10 @@ async def test_another_policy_is_asked_at_once() -> None:
     one.policy.answers[A] = NodeAnswer(max_num_seqs_factor=1.0)
     one.rules.see(View(1, nodes=(state("a"),)))
     task = asyncio.create_task(one.rules.follow())
-    await eventually(lambda: len(one.told) == 1)
+    await until(lambda: len(one.told) == 1)
 
     one.policy.answers[A], one.policy.revision = NodeAnswer(max_num_seqs_factor=0.3), "r2"
-    await eventually(lambda: len(one.told) == 2)
+    await until(lambda: len(one.told) == 2)
     task.cancel()
     assert one.told[-1] == {A: NodeAnswer(max_num_seqs_factor=0.3)}
 

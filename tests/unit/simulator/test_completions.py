@@ -12,7 +12,8 @@ from app.simulator.completions import build_app
 from app.simulator.device import RESERVED_MIB, Device
 from app.simulator.engine import Engine, EngineConfig
 from app.simulator.faults import Fault, Load
-from tests.fixtures.engine import eventually, serving
+from tests.fixtures.engine import serving
+from tests.fixtures.waiting import until
 
 
 @contextlib.asynccontextmanager
@@ -97,12 +98,12 @@ async def test_a_client_that_leaves_frees_its_blocks(stream):
     async with talking(itl_ms=20, ttft_ms=20) as (engine, session):
         body = {"model": "m", "prompt": "x" * 400, "max_tokens": 500, "stream": stream}
         call = asyncio.create_task(session.post("/v1/completions", json=body))
-        await eventually(lambda: engine.scheduler.kv_ratio > 0)
+        await until(lambda: engine.scheduler.kv_ratio > 0)
         if stream:
             (await call).close()
         else:
             call.cancel()
-        await eventually(lambda: engine.scheduler.kv_ratio == 0, within_s=1)
+        await until(lambda: engine.scheduler.kv_ratio == 0, within_s=1)
 
         assert 'finished_reason="abort",model_name="m"} 1.0' in engine.page.render().decode()
 
@@ -227,7 +228,7 @@ async def test_an_engine_that_runs_out_of_memory():
             assert 'Hostname="stand-in"} 0\n' in await exporter.text()
         assert (await session.post("/v1/completions", json={"model": "m", "prompt": "x"})).status == 503
 
-        await eventually(lambda: not engine.down)
+        await until(lambda: not engine.down)
         assert (await ask(session, max_tokens=1))[0] == 200
         async with session.get("/metrics") as page:
             assert "\nsluice_engine_out_of_memory_total 1\n" in await page.text()
@@ -270,5 +271,5 @@ async def test_real_requests_fill_the_cache():
     async with talking(itl_ms=30, ttft_ms=30) as (engine, session):
         body = {"model": "m", "prompt": list(range(61 * 16 - 8)), "max_tokens": 8, "stream": True}
         call = await session.post("/v1/completions", json=body)
-        await eventually(lambda: engine.scheduler.kv_ratio >= 0.95)
+        await until(lambda: engine.scheduler.kv_ratio >= 0.95)
         call.close()

@@ -9,7 +9,6 @@ from app.errors import ConfigError
 from app.observability.metrics import Metrics
 from app.settings import load_settings
 from app.telemetry.configuration import changes, load, token_of
-from tests.fixtures.engine import eventually
 from tests.fixtures.replacing import NOTICED_WITHIN_S, WAYS, Place
 from tests.fixtures.waiting import until
 
@@ -62,11 +61,11 @@ async def test_a_changed_file_is_followed(tmp_path):
     """A new engine in the file is told without a restart; so is a file that is replaced by renaming another over it."""
     file = write(tmp_path, "a")
     async with following(file) as (seen, _):
-        await eventually(lambda: write(tmp_path, "a", "b") and ["a", "b"] in names(seen))
+        await until(lambda: write(tmp_path, "a", "b") and ["a", "b"] in names(seen))
         other = tmp_path / "other"
         other.mkdir()
         write(other, "c").replace(file)
-        await eventually(lambda: ["c"] in names(seen))
+        await until(lambda: ["c"] in names(seen))
 
 
 async def test_a_bad_file_keeps_the_last_good_one(tmp_path):
@@ -80,11 +79,11 @@ async def test_a_bad_file_keeps_the_last_good_one(tmp_path):
             lambda: file.unlink(missing_ok=True),
         ):
             before = refused()
-            await eventually(lambda spoil=spoil, before=before: (spoil(), refused() > before)[1])
+            await until(lambda spoil=spoil, before=before: (spoil(), refused() > before)[1])
         assert [engines for engines, loads in seen if engines != ["a"] or loads.problem is None or loads.ok] == []
         assert seen[-1][1].refused == refused() >= 4
         write(tmp_path, "b")
-        await eventually(lambda: ["b"] in names(seen))
+        await until(lambda: ["b"] in names(seen))
         assert (seen[-1][1].ok, seen[-1][1].problem) == (1, None)
 
 
@@ -93,9 +92,9 @@ async def test_the_file_of_before_ends_the_problem(tmp_path):
     file = write(tmp_path, "a")
     good = file.read_text()
     async with following(file) as (seen, _):
-        await eventually(lambda: (file.write_text("engines: 1"), seen and "engines" in seen[-1][1].problem)[1])
+        await until(lambda: (file.write_text("engines: 1"), seen and "engines" in seen[-1][1].problem)[1])
         file.write_text(good)
-        await eventually(lambda: seen[-1][1].problem is None)
+        await until(lambda: seen[-1][1].problem is None)
         assert seen[-1][0] == ["a"]
 
 
