@@ -7,8 +7,7 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from app.processes import Launcher
 from app.quota.registry import Registry
 from app.settings import DatabaseSettings
 from tests.fixtures.entries import numbered
+from tests.fixtures.proc import children_of, frozen
 from tests.fixtures.registry import registry_of
 from tests.fixtures.waiting import until
 
@@ -100,26 +100,6 @@ async def everything_that_writes_is_refused_quickly(rooms: Rooms) -> None:
         assert time.perf_counter() - start < QUICK_S
 
 
-@contextmanager
-def frozen(pid: int) -> Iterator[None]:
-    """The server and all its processes stopped in their tracks: connections stay open and nothing answers."""
-    children = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit() and _parent(path) == pid]
-    for one in (pid, *children):
-        os.kill(one, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        for one in (pid, *children):
-            os.kill(one, signal.SIGCONT)
-
-
-def _parent(process: Path) -> int | None:
-    try:
-        return int((process / "stat").read_text().rpartition(")")[2].split()[1])
-    except OSError:  # it ended meanwhile
-        return None
-
-
 async def test_a_stopped_server_stops_changes_and_nothing_else(rooms: Rooms):
     """While PostgreSQL is stopped, tenants and keys answer from memory and writes fail within their time; after a restart all goes on."""
     await rooms.registry.put("a", {"tpm": 1}, if_match=None, operator="op")
@@ -160,7 +140,7 @@ async def test_a_frozen_server_holds_nobody(rooms: Rooms):
     await rooms.registry.put("a", {"tpm": 1}, if_match=None, operator="op")
     await rooms.keys.create(name="gw1", roles=["gateway"], tenants=["a"], operator="op")
     await rooms.intake.write(entry(0))
-    with frozen(rooms.server.pid):
+    with frozen(rooms.server.pid, *children_of(rooms.server.pid)):
         await everything_that_writes_is_refused_quickly(rooms)
         assert rooms.registry.tenant("a").version == 1
 

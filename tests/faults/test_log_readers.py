@@ -1,8 +1,6 @@
 """Reading the log while PostgreSQL hangs, goes, or is read by somebody who does not read on."""
 
 import asyncio
-import os
-import signal
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
@@ -19,6 +17,7 @@ from app.observability.metrics import Metrics
 from app.settings import DatabaseSettings
 from app.transaction import Transactions
 from tests.fixtures.log import GrownLog
+from tests.fixtures.proc import frozen
 
 TIMEOUT_MS = 300
 QUICK_S = 2.0
@@ -81,14 +80,11 @@ async def test_a_server_that_hangs_in_a_stream_holds_nobody(transactions: Transa
     """An item that does not come in time is an outage, the reader goes on at once, and the connection is usable later."""
     items = transactions.stream(pids)
     pid = await anext(items)
-    os.kill(pid, signal.SIGSTOP)
-    began = time.perf_counter()
-    try:
+    with frozen(pid):
+        began = time.perf_counter()
         with pytest.raises(DatabaseDown, match="no answer in time"):
             await anext(items)
         assert time.perf_counter() - began < QUICK_S
-    finally:
-        os.kill(pid, signal.SIGCONT)
 
     while True:
         try:

@@ -30,7 +30,8 @@ from app.settings import DatabaseSettings
 from app.signing.keys import KeyFolder
 from tests.fixtures.audit_process import AuditProcess
 from tests.fixtures.entries import numbered
-from tests.fixtures.serve import children_of, report
+from tests.fixtures.proc import children_of, frozen
+from tests.fixtures.serve import report
 from tests.fixtures.waiting import until
 from tests.fixtures.whole_log import rows_of, size_of_whole_log
 
@@ -107,18 +108,9 @@ class OwnServer:
     def sequencer_url(self) -> str:
         return Access(self.folder / "secrets").url(SEQUENCER, "sluice")
 
-    @contextlib.contextmanager
-    def frozen(self) -> Iterator[None]:
+    def frozen(self) -> contextlib.AbstractContextManager[None]:
         """All of its processes stand still until the end of the block."""
-        pids = [self.server.pid, *children_of(self.server.pid)]
-        for pid in pids:
-            os.kill(pid, signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            for pid in pids:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGCONT)
+        return frozen(self.server.pid, *children_of(self.server.pid))
 
 
 @pytest.fixture

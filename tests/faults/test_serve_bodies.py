@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fixtures.serve import MODEL, Serve, report, resident_mib
+from tests.fixtures.proc import resident_mib
+from tests.fixtures.serve import MODEL, Serve, report
 
 MIB = 1024 * 1024
 STALLED_AFTER_S = 10

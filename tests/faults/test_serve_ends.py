@@ -15,7 +15,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from tests.fixtures.serve import GONE_WITHIN_S, SENSITIVE_MODEL, Serve, report, runs, spawn
+from tests.fixtures.proc import runs
+from tests.fixtures.serve import GONE_WITHIN_S, SENSITIVE_MODEL, Serve, report, spawn
 from tests.fixtures.waiting import wait_until
 
 STOPS_WITHIN_S = 10.0

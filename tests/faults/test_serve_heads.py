@@ -9,7 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.fixtures.serve import Serve, report, resident_mib
+from tests.fixtures.proc import resident_mib
+from tests.fixtures.serve import Serve, report
 
 MIB = 1024 * 1024
 PATIENCE_S = 10

@@ -1,6 +1,5 @@
 """A dependency of a running server dies or freezes: what goes on, what is refused, and that it heals by itself."""
 
-import contextlib
 import os
 import signal
 import time
@@ -9,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.fixtures.serve import MASKED_MODEL, MODEL, OTHER_MODEL, SENSITIVE_MODEL, FirstStart, Serve, children_of, running
+from tests.fixtures.proc import children_of, frozen
+from tests.fixtures.serve import MASKED_MODEL, MODEL, OTHER_MODEL, SENSITIVE_MODEL, FirstStart, Serve, running
 from tests.fixtures.waiting import wait_until
 
 SETTINGS = {"opa": {"timeout_ms": 300}, "database": {"timeout_ms": 400}, "telemetry": {"stale_ms": 1500}}
@@ -36,18 +36,6 @@ def healthy(server: Serve) -> Iterator[Serve]:
 
 def _is_whole(decision: dict[str, Any]) -> bool:
     return bool(decision["allow"]) and not decision["telemetry"]["degraded"]
-
-
-@contextlib.contextmanager
-def frozen(*pids: int) -> Iterator[None]:
-    """These processes stand still until the end of the block."""
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        for pid in pids:
-            os.kill(pid, signal.SIGCONT)
 
 
 def warmed(server: Serve, **quota: Any) -> str:

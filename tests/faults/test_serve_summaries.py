@@ -4,7 +4,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from tests.fixtures.serve import GONE_WITHIN_S, Serve, runs, spawn
+from tests.fixtures.proc import runs
+from tests.fixtures.serve import GONE_WITHIN_S, Serve, spawn
 from tests.fixtures.waiting import wait_until
 
 

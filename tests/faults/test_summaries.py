@@ -22,7 +22,7 @@ from app.observability.metrics import Metrics
 from app.postgres import EmbeddedPostgres
 from app.processes import Launcher
 from app.settings import DatabaseSettings
-from tests.faults.test_database_outage import frozen
+from tests.fixtures.proc import children_of, frozen
 from tests.fixtures.waiting import until
 
 NOON = datetime(2026, 1, 2, 12, 0, 30, tzinfo=UTC)
@@ -99,7 +99,7 @@ async def test_counts_outlive_a_server_that_is_stopped_for_three_minutes(log: Lo
 async def test_a_frozen_server_loses_no_count_and_doubles_none(log: Log):
     """Frozen in the middle of writing for longer than any time-out, and thawed: each minute is there once."""
     await log.decide(5)
-    with frozen(log.server.pid):
+    with frozen(log.server.pid, *children_of(log.server.pid)):
         log.clock.advance(60_000)
         await log.decide(7)
         log.clock.advance(60_000)
@@ -115,7 +115,7 @@ async def test_a_frozen_server_loses_no_count_and_doubles_none(log: Log):
 async def test_an_orderly_stop_ends_in_time_where_the_server_is_frozen(log: Log):
     """What could not be written is not waited for, and the marker tells the next start of it."""
     await log.decide(5)
-    with frozen(log.server.pid):
+    with frozen(log.server.pid, *children_of(log.server.pid)):
         begun = asyncio.get_running_loop().time()
         await log.writers.summaries.stop()
         took_s = asyncio.get_running_loop().time() - begun

@@ -15,7 +15,8 @@ from app.clock import SystemClock
 from app.postgres import EmbeddedPostgres
 from app.processes import Launcher
 from tests.fixtures.engine import free_port
-from tests.fixtures.serve import FirstStart, Serve, copy_of, runs, spawn
+from tests.fixtures.proc import runs
+from tests.fixtures.serve import FirstStart, Serve, copy_of, spawn
 from tests.fixtures.waiting import wait_until
 from tests.fixtures.whole_log import rows_of, size_of_whole_log
 
