@@ -73,6 +73,9 @@ class Watch:
         except DependencyDown:
             self.standing = None
             return
+        except BaseException:
+            self.standing = None
+            raise
         moved = before is None or before.signed_size < now.signed_size
         if now.size == now.signed_size:
             self._unsigned_since_ms = None

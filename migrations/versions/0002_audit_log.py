@@ -125,10 +125,12 @@ BEGIN
 END $$
 """
 
-# How far the sequencer is behind, without a look at what waits; counting ends where it is bad enough.
+# How far the sequencer is behind, without a look at what waits; counting ends where it is bad enough. A writer with wrong ideas of
+# time may name an instant that no reader's calendar has.
 BACKLOG = """
 CREATE VIEW audit.backlog AS
-SELECT count(*) AS entries, min(recorded) AS oldest FROM (SELECT recorded FROM audit.intake ORDER BY id LIMIT 10000) AS waiting
+SELECT count(*) AS entries, min(greatest(least(recorded, timestamptz '2999-12-31Z'), timestamptz '2000-01-01Z')) AS oldest
+FROM (SELECT recorded FROM audit.intake ORDER BY id LIMIT 10000) AS waiting
 """
 
 APPEND_ONLY = ("leaf", "subtree", "body", "checkpoint", "certificate")

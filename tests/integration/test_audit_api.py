@@ -385,3 +385,16 @@ async def test_it_is_seen_whether_anybody_leads_the_log(grown_log: GrownLog):
     assert led is not None
     assert (alone.led, led.led) == (False, True)
     assert (alone.size, alone.backlog, alone.oldest, alone.signed_size, alone.signed) == (3, 1, MADE, 3, MADE)
+
+
+@pytest.mark.parametrize("instant", ["-infinity", "0044-03-15 BC", "10000-01-01", "infinity"])
+async def test_a_writer_with_wrong_ideas_of_time_hides_no_standstill(grown_log: GrownLog, instant: str):
+    """What waits beside a row whose instant no calendar has is told as ever."""
+    await grown_log.intake.write(access(Sealed()))
+    await grown_log.superuser.execute("INSERT INTO audit.intake VALUES (gen_random_uuid(), 'd400', %s, 'x')", [instant])
+    grown_log.clock.advance(60_000)
+    await grown_log.log.watch.look()
+    well, detail = await grown_log.log.watch.told()
+
+    assert not well
+    assert "0 entries, nothing is signed; 2 wait, the first for " in detail

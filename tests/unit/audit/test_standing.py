@@ -14,13 +14,15 @@ from app.observability.metrics import Metrics
 class Looks:
     """Stands in for the transactions: each look gives the next answer."""
 
-    def __init__(self, *answers: Standing | None) -> None:
+    def __init__(self, *answers: Standing | Exception | None) -> None:
         self._answers = list(answers)
 
     async def run(self, _: Any) -> Standing:
         answer = self._answers.pop(0)
         if answer is None:
             raise DatabaseDown("no server")
+        if isinstance(answer, Exception):
+            raise answer
         return answer
 
 
@@ -96,6 +98,17 @@ async def test_what_is_not_known_is_not_told(clock: ManualClock):
     assert (watch.backlog_age_s(), watch.checkpoint_age_s(), watch.standing) == (None, None, None)
     assert (await watch.told())[0] is False
     assert not any(sample.name.startswith("sluice_audit_log") for family in metrics.registry.collect() for sample in family.samples)
+
+
+async def test_a_look_that_fails_leaves_no_older_figure(clock: ManualClock):
+    """Whatever goes wrong in a look, readiness stops telling what the look before it saw."""
+    looks: Any = Looks(standing(clock), ValueError("not what was asked for"))
+    watch = Watch(looks, clock)
+    await watch.look()
+    with pytest.raises(ValueError, match="not what was asked for"):
+        await watch.look()
+
+    assert (watch.standing, (await watch.told())[0]) == (None, False)
 
 
 async def test_a_writer_whose_clock_is_ahead_has_waited_for_nothing(clock: ManualClock):
