@@ -1,6 +1,6 @@
 """What the log has to be told of times in which it could not be written, or in which more came than could be kept.
 
-A gap runs from the first failure to the write that succeeds, and is the first thing that this write commits. Its counts are
+A gap runs from the first attempt that failed to the write that succeeds, and is the first thing that this write commits. Its counts are
 exact: once handed to the database a gap is never made again with other counts, since a commit without an answer may have
 happened; what fails afterwards belongs to the next one.
 
@@ -59,11 +59,17 @@ class Gaps:
 
     @contextmanager
     def refusing(self) -> Iterator[None]:
-        """Count what is refused where the block raises DependencyDown, as one decision or change."""
+        """Count what is refused where the block raises DependencyDown, as one decision or change.
+
+        The gap reaches back to when that was tried: the server may have committed the entry and only the answer was lost, and
+        whoever finds it in the log sees by its instant that it may be one of those refused.
+        """
+        tried = self._clock.utcnow()
         try:
             yield
         except DependencyDown:
-            self.failed()
+            self._open(tried)
+            self._down = True
             self._refused += 1
             raise
 
@@ -83,6 +89,6 @@ class Gaps:
         if self._closed in gaps:
             self._closed = self._closed_began = None
 
-    def _open(self) -> None:
-        if self._began is None:
-            self._began = self._clock.utcnow()
+    def _open(self, since: datetime | None = None) -> None:
+        since = since or self._clock.utcnow()
+        self._began = min(self._began or since, since)

@@ -167,3 +167,21 @@ async def test_writing_is_tried_again_with_growing_pauses(engine: FakeEngine, cl
 
     assert pytest.approx([0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 0.2, 0.2]) == pauses
     assert told(engine) == [("database_down", 0, 0), 1]
+
+
+async def test_what_was_refused_and_stands_in_the_log_all_the_same_lies_in_the_gap(
+    engine: FakeEngine, clock: ManualClock, metrics: Metrics
+):
+    """The server commits an entry and its answer is lost: the gap that counts the refusal reaches back to before that entry."""
+    intake = fake_intake(engine, clock, metrics)
+    engine.health = "silent"
+    with pytest.raises(DependencyDown), intake.gaps.refusing():
+        refused = entry(clock, 1)
+        clock.advance(2000)
+        await intake.commit(refused)
+    engine.health = "up"
+    await intake.write(entry(clock, 2))
+
+    first, gap, _ = engine.bodies
+    assert (first["count"], gap["refused"]) == (1, 1)
+    assert gap["from"] <= first["recorded"] < gap["to"]
