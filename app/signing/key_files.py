@@ -56,17 +56,21 @@ def newest_signer(folder: Path) -> int:
 
 def read_certificates(folder: Path) -> Certificates:
     """The certificates in `folder`, each signer's checked against the root; takes no passphrase. Raises ConfigError."""
-    files = [signer_file(folder, number + 1) for number in range(newest_signer(folder))]
-    if not files:
+    newest = newest_signer(folder)
+    if not newest:
         hint = "`sluice audit run` makes one at its first start; `sluice audit keys import` takes yours."
         raise ConfigError(f"{folder}: has no signer yet", hint=hint)
     private_files.check_folder(folder)
     root = read_certificate(root_file(folder))
-    signers = tuple(read_certificate(file) for file in files)
-    for file, signer in zip(files, signers, strict=True):
-        with told(file, RESTORE):
-            verify_issued(signer, root)
-    return Certificates(root, signers)
+    # One after the other: a file of a number far beyond is told as a gap, not counted to.
+    return Certificates(root, tuple(_read_signer(signer_file(folder, number), root) for number in range(1, newest + 1)))
+
+
+def _read_signer(file: Path, root: Certificate) -> Certificate:
+    signer = read_certificate(file)
+    with told(file, RESTORE):
+        verify_issued(signer, root)
+    return signer
 
 
 def read_certificate(file: Path) -> Certificate:

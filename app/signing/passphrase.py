@@ -76,7 +76,7 @@ def _from_descriptor(number: str, field: str) -> bytes:
     try:
         with os.fdopen(int(number), "rb") as source:
             return source.read(MAX_BYTES + 1)
-    except (OSError, ValueError):
+    except (OSError, ValueError, TypeError):  # the last for a number that no descriptor can have
         raise ConfigError(
             f"{field}: {number!r} is no descriptor that is open for reading",
             hint="Open it for this command, such as `sluice audit run 3< FILE` with fd:3; it is read once.",

@@ -9,6 +9,7 @@ When down: a signature that does not verify under its own key is made once more,
 
 import contextlib
 import ctypes
+import hashlib
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
@@ -29,6 +30,7 @@ _EXAMPLE_KEY = bytes.fromhex(
     "09f9df311e5421a150dd7d161e4bc5c672179fad1833fc076bb08ff356f35020ccea490ce26775a52dc6ea718cc1aa600aed05fbf35e084a6632f6072da9ad13"
 )
 _EXAMPLE_MESSAGE = b"message digest"
+_EXAMPLE_SM3 = "66c7f0f462eeedd9d1f2d46bdc10e4e24167c4875cf2f7a2297da02b8f4ba8e0"
 _EXAMPLE_R = 0xF5A03B0648D2C4630EEAC513E1BB81A15944DA3827D5B74143AC7EACEEE720B3
 _EXAMPLE_S = 0xB1B6AA29DF212FD8763182BC0D421CA1BB9038FD1F7F42D4840B69C485BBC1AA
 
@@ -207,7 +209,16 @@ def _number(number: int) -> bytes:
 
 
 def self_test() -> None:
-    """Check this machine's SM2 by the standard's example (GB/T 32918.5 A.2) and a key of our own. Raises ConfigError."""
+    """Check this machine's SM2 and SM3 by the standards' examples (GB/T 32918.5 A.2, GB/T 32905 A.1) and a key of our own.
+
+    Raises ConfigError.
+    """
+    try:
+        hashed = hashlib.new("sm3", b"abc").hexdigest()  # of Python's own OpenSSL, which need not be the one that signs
+    except ValueError:
+        hashed = ""
+    if hashed != _EXAMPLE_SM3:
+        raise ConfigError("the OpenSSL that this Python's hashlib uses has no SM3", hint="Use a Python whose OpenSSL has it.")
     example = PublicKey(SPKI_PREFIX + _EXAMPLE_KEY)
     signature = der(_EXAMPLE_R, _EXAMPLE_S)
     right = example.verify(signature, _EXAMPLE_MESSAGE) and not example.verify(signature, _EXAMPLE_MESSAGE[:-1])

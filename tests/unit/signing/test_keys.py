@@ -221,6 +221,13 @@ def test_a_folder_that_is_not_sound_stops_the_start(keys_path: Path, damage: Cal
     assert before == names(keys_path)
 
 
+def test_a_number_far_beyond_is_a_signer_that_is_missing(key_folder: KeyFolder, keys_path: Path):
+    """A file that names itself a signer of any number is told as a gap in the folder, and not counted to."""
+    shutil.copy(keys_path / "signers" / "0001.pem", keys_path / "signers" / f"{10**15}.pem")
+    with pytest.raises(ConfigError, match=r"0002\.pem: missing"):
+        read_certificates(keys_path)
+
+
 def test_a_wrong_passphrase_opens_and_changes_nothing(keys_path: Path):
     """It is a ConfigError that names the file; a rotation with it leaves the folder as it was."""
     folder = KeyFolder(keys_path, b"wrong horse battery")

@@ -59,7 +59,7 @@ def test_a_descriptor_is_read_once(var: Path):
         passphrase_of(settings, var)
 
 
-@pytest.mark.parametrize("number", ["9999", "-1", "three", ""])
+@pytest.mark.parametrize("number", ["9999", "9" * 20, "-1", "three", ""])
 def test_no_descriptor_is_a_config_error(var: Path, number: str):
     """A number that is none, or of nothing that is open, names the setting."""
     with pytest.raises(ConfigError, match=r"audit\.passphrase: "):

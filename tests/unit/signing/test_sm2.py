@@ -2,11 +2,13 @@
 
 import copy
 import ctypes
+import hashlib
 import json
 import os
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from asn1crypto.keys import EncryptedPrivateKeyInfo
@@ -356,3 +358,14 @@ def test_the_self_test_passes_here_and_fails_on_a_wrong_answer(monkeypatch: pyte
         with pytest.raises(ConfigError, match="fails the standard's example") as refused:
             sm2.self_test()
         assert "SLUICE_LIBCRYPTO" in refused.value.advice
+
+
+def test_the_self_test_asks_for_the_hash_of_python_too(monkeypatch: pytest.MonkeyPatch):
+    """The tree is hashed by Python's own OpenSSL, which may lack SM3 where the one that signs has it."""
+
+    def lacking(name: str, data: bytes = b"") -> NoReturn:
+        raise ValueError(f"unsupported hash type {name}")
+
+    monkeypatch.setattr(hashlib, "new", lacking)
+    with pytest.raises(ConfigError, match="hashlib uses has no SM3"):
+        sm2.self_test()
