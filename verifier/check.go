@@ -24,6 +24,8 @@ type checker struct {
 	*header
 	keys keyring
 
+	malformed int // lines, of which maxLinesNamed are findings
+
 	next   uint64 // number of the entry that must come now
 	stored uint64 // size of the checkpoint that stood last
 	tree   frontier
@@ -94,7 +96,7 @@ func (c *checker) body() error {
 			c.found(tampered, "end", "the file has no last line: it was cut off before entry %d or right after it", c.next)
 			return nil
 		case errors.As(err, new(damagedLine)):
-			c.found(tampered, "line", "%s%v", c.here(), err)
+			c.refuse(err)
 		case err != nil:
 			return err
 		case bytes.HasPrefix(line, endMark):
@@ -129,7 +131,17 @@ func (c *checker) line(line []byte) {
 		err = errors.New("no line of an export begins like this")
 	}
 	if err != nil {
-		c.found(tampered, "line", "%s%v", c.here(), err)
+		c.refuse(err)
+	}
+}
+
+// maxLinesNamed bounds what is said of malformed lines, or a file of empty ones would fill memory with it.
+const maxLinesNamed = 1000
+
+// refuse reports that the line that was just read is malformed.
+func (c *checker) refuse(why error) {
+	if c.malformed++; c.malformed <= maxLinesNamed {
+		c.found(tampered, "line", "%s%v", c.here(), why)
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 )
 
@@ -87,7 +88,7 @@ func (c *checker) pushAll(begin, end uint64, hashes []Hash, side string) {
 func (c *checker) end(line []byte) bool {
 	var last endLine
 	if err := cmp.Or(decodeExact(line, &last), countable(last.End.Entries)); err != nil {
-		c.found(tampered, "line", "%s%v", c.here(), err)
+		c.refuse(err)
 		return false
 	}
 	c.missing(c.End)
@@ -123,4 +124,7 @@ func (c *checker) finish() {
 		c.report.add(found)
 	}
 	c.report.Remarks = append(c.report.Remarks, c.leave.remarks...)
+	if more := c.malformed - maxLinesNamed; more > 0 {
+		c.report.Remarks = append(c.report.Remarks, fmt.Sprintf("%d more lines are malformed", more))
+	}
 }

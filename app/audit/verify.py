@@ -30,6 +30,8 @@ from app.audit.tree import EMPTY_ROOT, covering, is_consistent
 from app.clock import Clock, SystemClock
 from app.signing.certificates import Certificate, CertificateRefused, verify_root
 
+MAX_LINES_NAMED = 1000
+"""Malformed lines that are findings; of more only the count is kept, or a file of empty lines would fill memory with what is said of it."""
 _MACHINE = SystemClock()
 
 
@@ -72,22 +74,26 @@ class _Reading:
         self._anchors = self._opened(signers.open(anchors))
         self._rebuilt = Rebuilt(header.chain, {anchor.size for anchor in self._anchors})
         self._next = self._last_checkpoint = header.first
-        self._ended = False
+        self._ended = self._followed = False
         self._ids: set[str] = set()
         self._recorded, self._recorded_by = "", -1
         self._purged = Purged(clock.utcnow())
-        self._entries = self._bodies_gone = 0
+        self._entries = self._bodies_gone = self._malformed = 0
         self._begin()
 
     def line(self, line: bytes, number: int) -> None:
         """Take the next line."""
         if self._ended:
-            self._found("tampered", "end", f"line {number}: something follows the end")
+            if not self._followed:
+                self._found("tampered", "end", f"line {number}: something follows the end")
+            self._followed = True
             return
         try:
             read = read_line(line, number)
         except LineRefused as error:
-            self._found("tampered", "line", error.message)
+            self._malformed += 1
+            if self._malformed <= MAX_LINES_NAMED:
+                self._found("tampered", "line", error.message)
             return
         match read:
             case EntryLine():
@@ -109,6 +115,8 @@ class _Reading:
                 self._remarks.append(f"the file has a proof for an anchor of size {proof.size}, and none was given")
         for first, last, why in self._purged.faults():
             self._found("gap", "purge", why, first, last)
+        if self._malformed > MAX_LINES_NAMED:
+            self._remarks.append(f"{self._malformed - MAX_LINES_NAMED} more lines are malformed")
         if signed.breaks > 1:
             self._remarks.append(f"{signed.breaks - 1} later checkpoints do not fit the entries either, as has to be")
         return Report(

@@ -127,3 +127,18 @@ def test_a_file_does_not_steer_the_terminal(verify: Verify):
     assert done.returncode == 4
     assert "sluice/\\u001b[31m\\u202e" in done.stdout.decode()
     assert b"\x1b" not in done.stdout
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
+@pytest.mark.parametrize("output", ["text", "json"])
+@pytest.mark.usefixtures("verify")
+def test_a_report_that_cannot_be_written_is_no_answer(tmp_path: Path, output: str):
+    """Where the answer is lost on a full disk, the exit status says that nothing was checked."""
+    argv = [sys.executable, "-P", "-c", PROGRAM, "audit", "verify", "--export", "whole", "--root", "root.pem", "--output", output]
+    with Path("/dev/full").open("wb") as full:
+        env = {"PYTHONPATH": str(REPOSITORY)}
+        done = subprocess.run(argv, cwd=tmp_path, env=env, stdout=full, stderr=subprocess.PIPE, check=False)
+
+    assert done.returncode == 6
+    assert b"the report could not be written" in done.stderr
+    assert b"Traceback" not in done.stderr

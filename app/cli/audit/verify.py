@@ -32,6 +32,21 @@ def verify(
     the log says that it lost some, or their bodies went before their time.
     """
     report = _report(export, root, anchor)
+    try:
+        _print(report, output)
+    except OSError as error:
+        import os
+        import sys
+
+        from app.audit.findings import NotChecked
+
+        # What is still buffered would fail once more when the interpreter ends, with an exit status of its own.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise NotChecked(f"the report could not be written: {error.strerror}", hint="Is the disk full?") from None
+    raise typer.Exit(EXIT_CODES[report.verdict])
+
+
+def _print(report: "Report", output: Literal["text", "json"]) -> None:
     if output == "json":
         import dataclasses
         import json
@@ -41,7 +56,6 @@ def verify(
         for line in _text(report):
             # Names in a file that nobody has vouched for yet do not steer a terminal.
             typer.echo("".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in line))
-    raise typer.Exit(EXIT_CODES[report.verdict])
 
 
 def _report(export: str, root: Path, anchor: Path | None) -> "Report":

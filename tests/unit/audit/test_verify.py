@@ -476,7 +476,7 @@ def test_a_huge_note_is_refused():
 def test_what_follows_the_end_is_refused():
     """The last line is the last, and tells the count and the chain."""
     export = SMALL.export()
-    assert said(verify([*export, export[-1]], ROOT)) == [("end", None, None)]
+    assert said(verify([*export, export[-1], export[-1]], ROOT)) == [("end", None, None)]
     assert said(verify(export[:-1], ROOT)) == [("end", None, None)]
     assert said(verify([*export[:-1], EndLine(11, SMALL.chain(12)).line()], ROOT)) == [("end", None, None)]
     assert said(verify([*export[:-1], EndLine(12, SMALL.chain(11)).line()], ROOT)) == [("chain", None, None)]
@@ -572,6 +572,16 @@ def test_bodies_cannot_have_stood_on_a_shelf_of_long_before(shelf: str, verdict:
     report = verify(purged_log(KEPT_UNTIL, shelf=shelf).export(purged=dict.fromkeys(range(2, 10), shelf)), ROOT)
 
     assert (report.verdict, said(report)) == (verdict, [] if verdict == "whole" else [("purge", 2, 9)])
+
+
+def test_a_file_of_malformed_lines_does_not_fill_memory():
+    """The first thousand malformed lines are told, the others counted; what else is wrong is told as ever."""
+    export = SMALL.export()
+    export[at(5)] = altered(export[at(5)])
+    report = verify([*export[:-1], *[b"\n"] * 1234, export[-1]], ROOT)
+
+    assert said(report) == [("entry", 5, None), *[("line", None, None)] * 1000]
+    assert report.remarks == ("234 more lines are malformed",)
 
 
 def test_a_purge_that_does_not_say_what_went_covers_nothing():
