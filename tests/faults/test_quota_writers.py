@@ -15,8 +15,9 @@ from app.database import DatabaseUrls, conninfo, create_engine
 from app.errors import NotFound, PreconditionFailed
 from app.quota.registry import Registry
 from app.settings import DatabaseSettings
+from tests.fixtures.postgres import rows_of
 from tests.fixtures.registry import registry_of
-from tests.fixtures.whole_log import rows_of, size_of_whole_log
+from tests.fixtures.whole_log import size_of_whole_log
 
 PROCESSES = 8
 CHANGES = 200  # of each process

@@ -30,10 +30,11 @@ from app.settings import DatabaseSettings
 from app.signing.keys import KeyFolder
 from tests.fixtures.audit_process import AuditProcess
 from tests.fixtures.entries import numbered
+from tests.fixtures.postgres import rows_of
 from tests.fixtures.proc import children_of, frozen
 from tests.fixtures.serve import report
 from tests.fixtures.waiting import until
-from tests.fixtures.whole_log import rows_of, size_of_whole_log
+from tests.fixtures.whole_log import size_of_whole_log
 
 SETTINGS = DatabaseSettings(timeout_ms=500)
 PATIENT = DatabaseSettings(timeout_ms=5000)

@@ -29,9 +29,9 @@ from app.signing.keys import KeyFolder
 from app.signing.sm2 import PrivateKey
 from tests.fixtures.audit_process import ROOT, AuditProcess, arguments
 from tests.fixtures.entries import numbered
-from tests.fixtures.postgres import TIMEOUT_MS
+from tests.fixtures.postgres import TIMEOUT_MS, rows_of
 from tests.fixtures.signing import PASSPHRASE
-from tests.fixtures.whole_log import rows_of, size_of_whole_log
+from tests.fixtures.whole_log import size_of_whole_log
 
 OPENSSL = shutil.which("openssl")
 ENDS_WITHIN_S = 10.0

@@ -13,8 +13,9 @@ from app.audit.sequencer import Sequencer
 from app.clock import ManualClock
 from app.database import DatabaseUrls, conninfo, create_engine
 from app.settings import DatabaseSettings
+from tests.fixtures.postgres import rows_of
 from tests.fixtures.registry import registry_of
-from tests.fixtures.whole_log import rows_of, size_of_whole_log
+from tests.fixtures.whole_log import size_of_whole_log
 
 SENT = rb'{"tpm":100,"qps":1e2,"costs":{"z":2.50,"a":1.0},"rate_factors":{"m":1.250e-1},"concurrency":3}'
 PATCH = rb'{"costs":{"z":null,"b":12.5e-1},"qps":10E-1,"concurrency":null}'

@@ -3,18 +3,17 @@
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
-import psycopg
 import pytest
 
 from app.audit.entry import Entry
 from app.audit.gaps import Gaps
 from app.audit.intake import Intake
 from app.clock import SystemClock
-from app.database import DatabaseUrls, conninfo, create_engine
+from app.database import DatabaseUrls, create_engine
 from app.observability.metrics import Metrics
 from app.settings import DatabaseSettings
 from tests.fixtures.entries import numbered
-from tests.fixtures.postgres import TIMEOUT_MS
+from tests.fixtures.postgres import TIMEOUT_MS, rows_of
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
 
@@ -36,8 +35,7 @@ def entry(number: int) -> Entry:
 
 
 async def rows(urls: DatabaseUrls) -> list[tuple]:
-    async with await psycopg.AsyncConnection.connect(conninfo(urls.owner)) as connection:
-        return await (await connection.execute("SELECT id, retention, recorded, body FROM audit.intake ORDER BY id")).fetchall()
+    return await rows_of(urls.owner, "SELECT id, retention, recorded, body FROM audit.intake ORDER BY id")
 
 
 async def test_an_entry_is_there_when_write_returns(intake: Intake, metrics: Metrics, database_urls: DatabaseUrls):

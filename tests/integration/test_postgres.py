@@ -16,7 +16,7 @@ from app.errors import ConfigError
 from app.folders import FolderInUse
 from app.postgres import Access, EmbeddedPostgres
 from app.processes import Launcher
-from tests.fixtures.postgres import scratch_folder
+from tests.fixtures.postgres import rows_of, scratch_folder
 
 
 @pytest.fixture
@@ -37,11 +37,6 @@ def embedded(var: Path, launcher: Launcher) -> EmbeddedPostgres:
     return EmbeddedPostgres(var, launcher, var / "secrets", settings={"fsync": "off"})
 
 
-async def rows(url: str, query: str) -> list[tuple]:
-    async with await psycopg.AsyncConnection.connect(conninfo(url)) as connection:
-        return await (await connection.execute(query)).fetchall()
-
-
 async def test_a_second_start_finds_everything(var, launcher):
     """Data and passwords outlive a stop; nothing is made a second time."""
     first = embedded(var, launcher)
@@ -54,7 +49,7 @@ async def test_a_second_start_finds_everything(var, launcher):
         again = embedded(var, launcher)
         await again.start()
 
-    assert await rows(again.urls.owner, "SELECT answer FROM s.t") == [(42,)]
+    assert await rows_of(again.urls.owner, "SELECT answer FROM s.t") == [(42,)]
     assert again.urls == urls
     assert [event["child"] for event in events if event["event"] == "child_started"] == ["postgres"]
 
@@ -66,7 +61,7 @@ async def test_the_same_folder_twice_is_refused(var, launcher):
 
     with pytest.raises(FolderInUse, match=rf"{var} is in use by process {os.getpid()}$"):
         await embedded(var, launcher).start()
-    assert await rows(first.admin_url, "SELECT 1") == [(1,)]
+    assert await rows_of(first.admin_url, "SELECT 1") == [(1,)]
 
 
 async def test_two_folders_side_by_side(var, launcher):
@@ -76,8 +71,8 @@ async def test_two_folders_side_by_side(var, launcher):
     await other.start()
 
     assert one.pid != other.pid
-    assert await rows(one.admin_url, "SHOW data_directory") == [(f"{var}/postgres/data",)]
-    assert await rows(other.admin_url, "SHOW data_directory") == [(f"{var.with_name('other')}/postgres/data",)]
+    assert await rows_of(one.admin_url, "SHOW data_directory") == [(f"{var}/postgres/data",)]
+    assert await rows_of(other.admin_url, "SHOW data_directory") == [(f"{var.with_name('other')}/postgres/data",)]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root drops rights")
@@ -89,7 +84,7 @@ async def test_a_closed_parent_stays_closed(var, launcher, monkeypatch):
     server = embedded(closed / "var", launcher)
     await server.start()
 
-    [(data,)] = await rows(server.admin_url, "SHOW data_directory")
+    [(data,)] = await rows_of(server.admin_url, "SHOW data_directory")
     assert Path(data).parents[1] == var.parent / "shared"
     assert stat.S_IMODE(closed.stat().st_mode) == 0o700
 
@@ -102,7 +97,7 @@ async def test_a_start_cut_short_is_begun_anew(var, launcher):
     server = embedded(var, launcher)
     await server.start()
 
-    assert await rows(server.admin_url, "SELECT 1") == [(1,)]
+    assert await rows_of(server.admin_url, "SELECT 1") == [(1,)]
     assert not half_made.exists()
 
 
@@ -124,8 +119,8 @@ async def test_odd_and_long_folders_work(var, launcher):
     server = embedded(odd, launcher)
     await server.start()
 
-    assert await rows(server.urls.registry, "SELECT current_user::text") == [("sluice_registry",)]
-    [(sockets,)] = await rows(server.admin_url, "SHOW unix_socket_directories")
+    assert await rows_of(server.urls.registry, "SELECT current_user::text") == [("sluice_registry",)]
+    [(sockets,)] = await rows_of(server.admin_url, "SHOW unix_socket_directories")
     assert not Path(sockets).is_relative_to(odd)
     await launcher.stop_all()
     assert not Path(sockets).exists()  # noqa: ASYNC240 - one look
@@ -151,7 +146,7 @@ async def test_it_cannot_be_reached_over_the_network(postgres_server):
     """There is no TCP port; the socket lies in a folder that only the server's user enters."""
     sockets = postgres_server.var / "postgres" / "run"
 
-    assert await rows(postgres_server.admin_url, "SHOW listen_addresses") == [("",)]
+    assert await rows_of(postgres_server.admin_url, "SHOW listen_addresses") == [("",)]
     assert stat.S_IMODE(sockets.stat().st_mode) == 0o700
     assert stat.S_IMODE((sockets / ".s.PGSQL.5432").stat().st_mode) == 0o700
 
@@ -168,20 +163,20 @@ def test_only_its_own_folder_is_opened(postgres_server):
 
 async def test_everybody_needs_a_password(postgres_server):
     """Every line of its access rules asks for SCRAM, and every password is stored as a SCRAM verifier."""
-    assert await rows(postgres_server.admin_url, "SELECT DISTINCT auth_method FROM pg_hba_file_rules") == [("scram-sha-256",)]
+    assert await rows_of(postgres_server.admin_url, "SELECT DISTINCT auth_method FROM pg_hba_file_rules") == [("scram-sha-256",)]
     assert (
-        await rows(
+        await rows_of(
             postgres_server.admin_url, "SELECT rolname::text FROM pg_authid WHERE rolcanlogin AND rolpassword NOT LIKE 'SCRAM-SHA-256$%'"
         )
         == []
     )
     with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
-        await rows(postgres_server.admin_url.replace("postgres:", "postgres:x"), "SELECT 1")
+        await rows_of(postgres_server.admin_url.replace("postgres:", "postgres:x"), "SELECT 1")
 
 
 async def test_pages_have_checksums(postgres_server):
     """A flipped bit on the disk is noticed by the database itself."""
-    assert await rows(postgres_server.admin_url, "SHOW data_checksums") == [("on",)]
+    assert await rows_of(postgres_server.admin_url, "SHOW data_checksums") == [("on",)]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has rights to drop")

@@ -20,7 +20,7 @@ from app.errors import BadRequest, NotFound, PreconditionFailed, PreconditionReq
 from app.observability.metrics import Metrics
 from app.quota.registry import Registry
 from app.settings import DatabaseSettings
-from tests.fixtures.postgres import TIMEOUT_MS
+from tests.fixtures.postgres import TIMEOUT_MS, rows_of
 from tests.fixtures.registry import registry_of
 from tests.fixtures.waiting import until
 
@@ -45,11 +45,6 @@ async def following(registry: Registry) -> AsyncIterator[None]:
     yield
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-
-
-async def rows(urls: DatabaseUrls, query: str) -> list[tuple]:
-    async with await psycopg.AsyncConnection.connect(conninfo(urls.owner)) as connection:
-        return await (await connection.execute(query)).fetchall()
 
 
 async def test_a_change_is_used_before_the_caller_hears_of_it(registry: Registry):
@@ -79,7 +74,7 @@ async def test_a_change_writes_version_history_and_log_entry(registry: Registry,
         (1, "create", OP, "start"),
     ]
     assert history[1].diff == [{"path": "/qps", "before": "5", "after": "7.5"}]
-    entries = [orjson.loads(body) for (body,) in await rows(database_urls, "SELECT body FROM audit.intake ORDER BY id")]
+    entries = [orjson.loads(body) for (body,) in await rows_of(database_urls.owner, "SELECT body FROM audit.intake ORDER BY id")]
     assert [(e["kind"], e["quota_version"]) for e in entries] == [("quota.in_force", 1), ("quota.in_force", 2), ("quota.deleted", 3)]
     for entry, line in zip(entries, reversed(history), strict=True):
         assert (entry.get("before"), entry.get("after"), entry["diff"]) == (line.before, line.after, line.diff)
@@ -89,13 +84,13 @@ async def test_a_change_writes_version_history_and_log_entry(registry: Registry,
 async def test_a_reason_is_sealed_in_the_log(registry: Registry, engine: AsyncEngine, tmp_path: Path, database_urls: DatabaseUrls):
     """What an operator wrote stands in no entry in clear, opens with the operator's key, and stays as it is in the history."""
     await registry.put("a", {"qps": 5}, if_match=None, operator=OP, reason="alice@example.org asked for it")
-    ((body,),) = await rows(database_urls, "SELECT body FROM audit.intake")
+    ((body,),) = await rows_of(database_urls.owner, "SELECT body FROM audit.intake")
     entry = orjson.loads(body)
     people = People(engine, tmp_path / "secrets", SystemClock(), Metrics(), timeout_ms=TIMEOUT_MS)
 
     assert b"alice" not in body
     assert await people.keys.open(UUID(entry["id"]), entry["sealed"]) == {"reason": "alice@example.org asked for it"}
-    assert await rows(database_urls, "SELECT subject FROM registry.subject_key") == [(people.pseudonyms.operator(OP),)]
+    assert await rows_of(database_urls.owner, "SELECT subject FROM registry.subject_key") == [(people.pseudonyms.operator(OP),)]
     assert [line.reason for line in await registry.history("a")] == ["alice@example.org asked for it"]
 
 
@@ -148,7 +143,7 @@ async def test_the_same_quota_again_changes_nothing(registry: Registry, database
 
     assert (await registry.put("a", {"qps": 5.0}, if_match=1, operator=OP)).version == 1
     assert (await registry.patch("a", {"costs": {}}, if_match=1, operator=OP)).version == 1
-    assert await rows(database_urls, "SELECT count(*) FROM audit.intake") == [(1,)]
+    assert await rows_of(database_urls.owner, "SELECT count(*) FROM audit.intake") == [(1,)]
 
 
 async def test_versions_guard_changes(registry: Registry):
@@ -219,10 +214,10 @@ async def test_parallel_changes_leave_no_gap_and_no_double(
 
     await asyncio.gather(*(write(number, writer) for number, writer in enumerate(writers)))
 
-    lines = await rows(database_urls, "SELECT version, after ->> 'tpm' FROM registry.quota_history ORDER BY version")
+    lines = await rows_of(database_urls.owner, "SELECT version, after ->> 'tpm' FROM registry.quota_history ORDER BY version")
     assert list(range(1, 202)) == [version for version, _ in lines]
     assert len({tpm for _, tpm in lines}) == 201
-    logged = await rows(database_urls, "SELECT convert_from(body, 'UTF8')::json ->> 'quota_version' FROM audit.intake")
+    logged = await rows_of(database_urls.owner, "SELECT convert_from(body, 'UTF8')::json ->> 'quota_version' FROM audit.intake")
     assert list(range(1, 202)) == sorted(int(version) for (version,) in logged)
 
 
@@ -345,8 +340,8 @@ async def test_one_change_among_fifty_thousand_tenants_is_one_row_for_everybody(
     engine: AsyncEngine, tmp_path: Path, database_urls: DatabaseUrls
 ):
     """The replica that makes it uses it at once, another within a second, and neither reads the other tenants again."""
-    await rows(
-        database_urls,
+    await rows_of(
+        database_urls.owner,
         "INSERT INTO registry.tenant_quota (tenant, version, deleted, tpm, rate_factors, costs, sla_class, region, zone, updated)"
         " SELECT 't' || n, 1, false, 100, '{}', '{}', 'standard', '', 'UTC', now() FROM generate_series(1, 50000) n RETURNING 1",
     )

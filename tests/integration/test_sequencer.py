@@ -20,9 +20,9 @@ from app.database import DatabaseUrls, conninfo, create_engine
 from app.observability.metrics import Metrics
 from app.settings import DatabaseSettings
 from tests.fixtures.entries import AT, numbered
-from tests.fixtures.postgres import TIMEOUT_MS
+from tests.fixtures.postgres import TIMEOUT_MS, rows_of
 from tests.fixtures.serve import report
-from tests.fixtures.whole_log import rows_of, size_of_whole_log
+from tests.fixtures.whole_log import size_of_whole_log
 
 
 @pytest.fixture

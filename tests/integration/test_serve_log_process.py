@@ -15,10 +15,11 @@ from app.clock import SystemClock
 from app.postgres import EmbeddedPostgres
 from app.processes import Launcher
 from tests.fixtures.engine import free_port
+from tests.fixtures.postgres import rows_of
 from tests.fixtures.proc import runs
 from tests.fixtures.serve import FirstStart, Serve, copy_of, spawn
 from tests.fixtures.waiting import wait_until
-from tests.fixtures.whole_log import rows_of, size_of_whole_log
+from tests.fixtures.whole_log import size_of_whole_log
 
 SIGNED_WITHIN_S = 10.0  # a second, and what two busy cores add
 REFUSED_WITHIN_S = 60.0
