@@ -139,3 +139,16 @@ async def test_what_fails_leaves_the_file_that_was_there(grown_log: GrownLog, au
 
     assert out.read_text() == "older"
     assert names(tmp_path, "file*") == ["file"]
+
+
+@pytest.mark.parametrize("command", [["export"], ["proof", 0]])
+async def test_only_a_plain_file_is_replaced(command: list[object], audit: Sluice, tmp_path: Path):
+    """A device, a pipe, a folder or what a link names stays what it is: the file takes its name, so it would be gone."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("/dev/null")
+    for name in ("pipe", "link", "."):
+        with pytest.raises(ConfigError, match=r"--out: .* is no plain file"):
+            await audit(*command, "--out", tmp_path / name)
+
+    assert (tmp_path / "pipe").is_fifo()
+    assert (tmp_path / "link").is_symlink()

@@ -40,6 +40,7 @@ def export(
     from app.audit.export import Wanted
     from app.instants import instant
 
+    _check_out(out)
     wanted = Wanted(
         None if begin is None else instant(begin, "--from"),
         None if end is None else instant(end, "--to"),
@@ -65,6 +66,7 @@ def proof(
     """
     from app import private_files
 
+    _check_out(out)
     found = _with_log(lambda log: log.inclusion(seq, size, operator=operator()), var, config, overrides)
     private_files.replace(out, found.file.encode())
     typer.echo(f"{out}: entry {seq} under the checkpoint of size {found.signed.size}", err=True)
@@ -84,6 +86,14 @@ async def _write(log: "Log", wanted: "Wanted", write: Callable[[bytes], object])
                 bar.update(batch.entries - done)
                 done = batch.entries
     return header
+
+
+def _check_out(out: Path) -> None:
+    """Raise ConfigError where no plain file would be replaced: a device such as /dev/stdout would be gone afterwards."""
+    from app.errors import ConfigError
+
+    if out.is_symlink() or (out.exists() and not out.is_file()):
+        raise ConfigError(f"--out: {out} is there and is no plain file", hint="Name a new file: it appears when it is whole.")
 
 
 def _sizes(anchor: Path) -> tuple[int, ...]:
