@@ -66,6 +66,8 @@ SETTINGS = {
     "log_min_error_statement": "panic",  # a failed statement's text may hold people's ids
     "timezone": "UTC",
     "jit": "off",  # our statements are short
+    # A search of the log locks each of its shelves with all their indexes; the default has room for some hundred of them.
+    "max_locks_per_transaction": "512",
 }
 ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C"}  # nothing of serve's: PGDATA and our secrets have no business there
 

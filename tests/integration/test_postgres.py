@@ -194,3 +194,12 @@ def test_it_sees_nothing_of_our_environment(postgres_server):
     names = {entry.partition("=")[0] for entry in Path(f"/proc/{postgres_server.pid}/environ").read_text().split("\0") if entry}
 
     assert names <= {"PATH", "LC_ALL", "PGDATA", "PG_GRANDPARENT_PID"}
+
+
+async def test_a_transaction_may_lock_many_shelves(postgres_server):
+    """A search of a log with two thousand shelves, of a table and its indexes each, finds room for its locks."""
+    ((locked,),) = await rows_of(
+        postgres_server.admin_url, "SELECT count(*) FROM (SELECT pg_advisory_xact_lock(n) FROM generate_series(1, 2000 * 8) AS n) AS locks"
+    )
+
+    assert locked == 16_000
