@@ -1,4 +1,4 @@
-"""Instants as callers write them: RFC 3339, always with an offset, so that nobody's local time is guessed."""
+"""Instants as text: RFC 3339, read with any offset but never without one, written in one spelling."""
 
 import re
 from datetime import UTC, datetime
@@ -20,3 +20,13 @@ def instant(text: str, field: str) -> datetime:
         hint="Write 2026-01-31T00:00:00Z, or an offset such as +08:00; in a URL + is %2B.",
         field=field,
     )
+
+
+def rfc3339(instant: datetime) -> str:
+    """`2026-01-02T03:04:05.000006Z`: UTC, always with microseconds, so that spelling never differs for equal instants.
+
+    Raises ValueError for a time without a zone, which is another instant on every machine.
+    """
+    if instant.tzinfo is None:
+        raise ValueError(f"{instant}: a time without a zone")
+    return instant.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"

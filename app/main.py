@@ -23,9 +23,9 @@ from app.api.openapi import install_openapi
 from app.api.quotas import quota_router
 from app.api.readiness import LOOK_MS, Parts
 from app.api.status import Health, status_router
-from app.audit.log import Log
-from app.audit.people import People
-from app.audit.writers import Writers
+from app.audit.intake.writers import Writers
+from app.audit.people.people import People
+from app.audit.reading.log import Log
 from app.auth.keys import Keys, Principal
 from app.background import Background
 from app.catalog.catalog import Catalog

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from app.audit.checkpoint import Checkpoint, origin_of, sign
-from app.audit.entry import Entry
-from app.audit.export_file import CheckpointLine, EndLine, EntryLine, Header
-from app.audit.leaf import GENESIS, chain_hash, leaf_bytes, leaf_hash
-from app.audit.tree import Frontier
+from app.audit.format.checkpoint import Checkpoint, origin_of, sign
+from app.audit.format.export_file import CheckpointLine, EndLine, EntryLine, Header
+from app.audit.format.leaf import GENESIS, chain_hash, leaf_bytes, leaf_hash
+from app.audit.format.merkle import Frontier
+from app.audit.records.entry import Entry
 from app.signing.certificates import Certificate, make_root, make_signer
 from app.signing.sm2 import PrivateKey
 

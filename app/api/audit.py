@@ -28,12 +28,12 @@ from app.api.audit_answers import (
     entry_answer,
     proof_answer,
 )
-from app.audit.entry import MAX_INTEGER
-from app.audit.export import MAX_ANCHORS, Wanted
-from app.audit.kinds import KINDS
-from app.audit.log import Export, Log
-from app.audit.reader import MAX_PAGE, Filters, Page
-from app.audit.subject_keys import SubjectKeys
+from app.audit.people.subject_keys import SubjectKeys
+from app.audit.reading.entries import MAX_PAGE, Filters, Page
+from app.audit.reading.export import MAX_ANCHORS, Wanted
+from app.audit.reading.log import Export, Log
+from app.audit.records.entry import MAX_INTEGER
+from app.audit.records.kinds import KINDS
 from app.auth.keys import Principal
 from app.errors import BadRequest, DependencyDown
 from app.ids import model_id, tenant_id

@@ -7,10 +7,10 @@ from typing import Any
 import orjson
 from pydantic import BaseModel, Field
 
-from app.audit.entry import rfc3339
-from app.audit.log import Certified, Told
-from app.audit.proofs import Extension, Inclusion
-from app.audit.reader import BodyState, Logged, Page
+from app.audit.reading.entries import BodyState, Logged, Page
+from app.audit.reading.log import Certified, Told
+from app.audit.reading.proofs import Extension, Inclusion
+from app.instants import rfc3339
 from app.signing.certificates import Certificate, CertificateRefused
 
 

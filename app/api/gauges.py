@@ -1,6 +1,6 @@
 """Gauges that are computed when somebody looks: what tenants spent, what is in flight, how each node and model is, how far the log has come."""
 
-from app.audit.standing import Watch
+from app.audit.reading.lag import Watch
 from app.decision.decide import Rooms
 from app.limiter.in_flight import Place
 from app.observability.metrics import Metrics

@@ -9,10 +9,10 @@ from pydantic import BaseModel
 
 from app.api import strict_json
 from app.api.paths import EncodedPathRoute
-from app.audit.entry import rfc3339
 from app.auth.keys import Principal
 from app.errors import BadRequest, NotFound
 from app.ids import tenant_id
+from app.instants import rfc3339
 from app.quota.quota import QuotaBody
 from app.quota.registry import HISTORY_PAGE, MAX_REASON_CHARS, Registry, Tenant
 from app.quota.store import Version

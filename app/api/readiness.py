@@ -6,7 +6,7 @@ from sqlalchemy import text
 
 from app.api.gauges import show
 from app.api.status import Health
-from app.audit.standing import Watch
+from app.audit.reading.lag import Watch
 from app.background import Background
 from app.decision.decide import Rooms
 from app.errors import DependencyDown

@@ -22,8 +22,8 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from uuid_utils.compat import uuid7
 
-from app.audit.events.key import key_created, key_revoked
-from app.audit.intake import hand_over
+from app.audit.intake.intake import hand_over
+from app.audit.records.key import key_created, key_revoked
 from app.clock import Clock
 from app.errors import BadRequest, Conflict, Forbidden, NotFound, Unauthorized
 from app.follower import Feed, Follower

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from app.audit.events.access import Asked
+from app.audit.records.access import Asked
 from app.policy.terms import Terms
 
 MET_HERE = "audit"

@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from app.audit.entry import Entry
-from app.audit.events.access import AccessOutcome, Asked, access_confirmed, policy_refusal, sensitive_access, waiver_used
-from app.audit.intake import Intake
-from app.audit.pending import Pending
-from app.audit.people import People
-from app.audit.subject_keys import SubjectKey
+from app.audit.intake.intake import Intake
+from app.audit.intake.pending import Pending
+from app.audit.people.people import People
+from app.audit.people.subject_keys import SubjectKey
+from app.audit.records.access import AccessOutcome, Asked, access_confirmed, policy_refusal, sensitive_access, waiver_used
+from app.audit.records.entry import Entry
 from app.catalog.models import ModelSpec
 from app.clock import Clock
 from app.decision.confirmation import MET_HERE, Confirmation, owed_by_gateway

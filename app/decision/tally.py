@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.audit.summaries import Summaries
+from app.audit.intake.summaries import Summaries
 from app.catalog.models import ModelSpec
 from app.decision.decision import Decision
 from app.observability.metrics import Metrics

@@ -1,10 +1,10 @@
-"""What the log is told of rules: which came into force, and which were refused. These entries may wait (app/audit/pending.py)."""
+"""What the log is told of rules: which came into force, and which were refused. These entries may wait (app/audit/intake/pending.py)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from app.audit.entry import Entry
-from app.audit.events.policy import policy_activated, policy_refused
+from app.audit.records.entry import Entry
+from app.audit.records.policy import policy_activated, policy_refused
 from app.clock import Clock
 
 

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema, field_validator, model_validator
 from pydantic_core import ErrorDetails
 
-from app.audit.entry import decimal_text
+from app.audit.records.entry import decimal_text
 from app.errors import BadRequest
 from app.fields import bad_field
 from app.ids import model_id, validator

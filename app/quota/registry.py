@@ -16,8 +16,8 @@ import structlog
 from sqlalchemy import Row
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from app.audit.gaps import Gaps
-from app.audit.people import People
+from app.audit.intake.gaps import Gaps
+from app.audit.people.people import People
 from app.clock import Clock
 from app.errors import BadRequest, NotFound, PreconditionFailed, PreconditionRequired
 from app.follower import Follower

@@ -12,10 +12,10 @@ import orjson
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.audit.entry import Entry, canonical
-from app.audit.events.quota import quota_deleted, quota_in_force
-from app.audit.intake import hand_over
-from app.audit.subject_keys import SubjectKey
+from app.audit.intake.intake import hand_over
+from app.audit.people.subject_keys import SubjectKey
+from app.audit.records.entry import Entry, canonical
+from app.audit.records.quota import quota_deleted, quota_in_force
 from app.follower import Feed
 from app.quota.quota import Quota, decimals, diff
 

@@ -13,10 +13,10 @@ from statistics import median, quantiles
 
 import psycopg
 
-from app.audit.entry import Entry, seal
-from app.audit.gaps import Gaps
-from app.audit.intake import Intake
-from app.audit.verify import verify
+from app.audit.intake.gaps import Gaps
+from app.audit.intake.intake import Intake
+from app.audit.records.entry import Entry, seal
+from app.audit.verification.verify import verify
 from app.clock import SystemClock
 from app.database import DatabaseUrls, conninfo, create_engine
 from app.observability.metrics import Metrics

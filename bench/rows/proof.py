@@ -9,10 +9,10 @@ from uuid import UUID
 import psycopg
 from psycopg import sql
 
-from app.audit import hashes
-from app.audit.leaf import HASH_BYTES, leaf_hash
-from app.audit.queries import QUERIES
-from app.audit.tree import STORED_LEVELS, Frontier, consistency_spans, inclusion_spans, root_by_inclusion
+from app.audit.format.leaf import HASH_BYTES, leaf_hash
+from app.audit.format.merkle import STORED_LEVELS, Frontier, consistency_spans, inclusion_spans, root_by_inclusion
+from app.audit.reading import hashes
+from app.audit.sequencing.queries import QUERIES
 from app.database import LOG, OWNER, conninfo, create_engine, give_database, migrate
 from app.postgres import ADMIN, Access
 from app.settings import DatabaseSettings

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from app.audit.entry import DEFAULT_RETENTION_DAYS, ENVELOPE_VERSION, MAX_BODY_BYTES, MAX_INTEGER
-from app.audit.kinds import ENVELOPE, KINDS, MEMBERS
+from app.audit.records.entry import DEFAULT_RETENTION_DAYS, ENVELOPE_VERSION, MAX_BODY_BYTES, MAX_INTEGER
+from app.audit.records.kinds import ENVELOPE, KINDS, MEMBERS
 from docs.generate.markdown import code, page, table
 
 INTRO = f"""

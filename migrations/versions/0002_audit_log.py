@@ -33,7 +33,7 @@ CREATE TABLE audit.leaf (
 )
 """
 
-# Complete subtrees of every eighth level (app/audit/tree.py), so that a proof reads a few hundred rows of any tree.
+# Complete subtrees of every eighth level (app/audit/format/merkle.py), so that a proof reads a few hundred rows of any tree.
 SUBTREE = """
 CREATE TABLE audit.subtree (
   level smallint NOT NULL CHECK (level > 0),

@@ -15,8 +15,8 @@ import psycopg
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.audit.gaps import Gaps
-from app.audit.intake import Intake
+from app.audit.intake.gaps import Gaps
+from app.audit.intake.intake import Intake
 from app.auth.keys import Keys
 from app.clock import SystemClock
 from app.database import conninfo, create_engine, migrate

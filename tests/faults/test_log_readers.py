@@ -10,8 +10,8 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.api.audit import ExportResponse
-from app.audit.export import Wanted
-from app.audit.reader import Filters, Page, SearchTooLong
+from app.audit.reading.entries import Filters, Page, SearchTooLong
+from app.audit.reading.export import Wanted
 from app.database import DatabaseDown, DatabaseUrls, create_engine
 from app.observability.metrics import Metrics
 from app.settings import DatabaseSettings

@@ -8,8 +8,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from app.audit.leaf import GENESIS
-from app.audit.sequencer import Sequencer
+from app.audit.format.leaf import GENESIS
+from app.audit.sequencing.sequencer import Sequencer
 from app.clock import ManualClock
 from app.database import DatabaseUrls, conninfo, create_engine
 from app.errors import NotFound, PreconditionFailed

@@ -16,10 +16,10 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from app.audit.gaps import Gaps
-from app.audit.intake import Intake
-from app.audit.process import LogProcess
-from app.audit.session import connected
+from app.audit.intake.gaps import Gaps
+from app.audit.intake.intake import Intake
+from app.audit.sequencing.process import LogProcess
+from app.audit.sequencing.session import connected
 from app.clock import SystemClock
 from app.database import SEQUENCER, DatabaseUrls, create_engine, migrate
 from app.errors import DependencyDown

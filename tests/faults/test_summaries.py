@@ -13,8 +13,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from app.audit.events.policy import policy_activated
-from app.audit.writers import Writers
+from app.audit.intake.writers import Writers
+from app.audit.records.policy import policy_activated
 from app.clock import ManualClock, SystemClock
 from app.database import conninfo, create_engine, migrate
 from app.errors import DependencyDown

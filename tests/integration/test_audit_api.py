@@ -12,16 +12,17 @@ from uuid_utils.compat import uuid7
 
 from app.api.audit import audit_router
 from app.api.failures import install_failures
-from app.audit.checkpoint import parse
-from app.audit.entry import Entry, Sealed, rfc3339
-from app.audit.events.access import Asked, sensitive_access
-from app.audit.export import Wanted
-from app.audit.leader import LEADER_LOCK
-from app.audit.leaf import leaf_hash
-from app.audit.tree import is_consistent, root_by_inclusion
-from app.audit.verify import verify
+from app.audit.format.checkpoint import parse
+from app.audit.format.leaf import leaf_hash
+from app.audit.format.merkle import is_consistent, root_by_inclusion
+from app.audit.reading.export import Wanted
+from app.audit.reading.lag import LEADER_LOCK
+from app.audit.records.access import Asked, sensitive_access
+from app.audit.records.entry import Entry, Sealed
+from app.audit.verification.verify import verify
 from app.auth.keys import Principal
 from app.database import DatabaseDown
+from app.instants import rfc3339
 from app.signing.certificates import Certificate
 from tests.fixtures.asgi import Reply, call
 from tests.fixtures.log import GrownLog

@@ -15,14 +15,14 @@ import pytest
 import structlog
 from typer.testing import CliRunner, Result
 
-from app.audit.entry import rfc3339
-from app.audit.export_file import read_header
-from app.audit.proofs import BodyPurged
-from app.audit.reads import AuditUnavailable
-from app.audit.tree import covering
+from app.audit.format.export_file import read_header
+from app.audit.format.merkle import covering
+from app.audit.reading.proofs import BodyPurged
+from app.audit.reading.reads import AuditUnavailable
 from app.cli.audit import app
 from app.database import DatabaseUrls
 from app.errors import BadRequest, ConfigError
+from app.instants import rfc3339
 from tests.fixtures.log import GrownLog
 from tests.fixtures.signing import MADE
 from tests.fixtures.verifiers import SCRIPT

@@ -16,10 +16,10 @@ import orjson
 import psycopg
 import pytest
 
-from app.audit.checkpoint import KEY_ID_BYTES
-from app.audit.gaps import Gaps
-from app.audit.intake import Intake
-from app.audit.process import LogProcess
+from app.audit.format.checkpoint import KEY_ID_BYTES
+from app.audit.intake.gaps import Gaps
+from app.audit.intake.intake import Intake
+from app.audit.sequencing.process import LogProcess
 from app.clock import ManualClock
 from app.database import DatabaseUrls, conninfo, create_engine
 from app.observability.metrics import Metrics

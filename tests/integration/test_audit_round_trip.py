@@ -8,8 +8,8 @@ import psycopg
 import pytest
 
 from app.api.strict_json import loads
-from app.audit.leaf import leaf_bytes, leaf_hash
-from app.audit.sequencer import Sequencer
+from app.audit.format.leaf import leaf_bytes, leaf_hash
+from app.audit.sequencing.sequencer import Sequencer
 from app.clock import ManualClock
 from app.database import DatabaseUrls, conninfo, create_engine
 from app.settings import DatabaseSettings

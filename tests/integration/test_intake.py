@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from app.audit.entry import Entry
-from app.audit.gaps import Gaps
-from app.audit.intake import Intake
+from app.audit.intake.gaps import Gaps
+from app.audit.intake.intake import Intake
+from app.audit.records.entry import Entry
 from app.clock import SystemClock
 from app.database import DatabaseUrls, create_engine
 from app.observability.metrics import Metrics

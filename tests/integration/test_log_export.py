@@ -6,16 +6,16 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.audit import export
-from app.audit.checkpoints import NoCheckpoint, checkpoint_at
-from app.audit.entry import Entry
-from app.audit.export import BATCH, ExportsBusy, NothingRecorded, Wanted
-from app.audit.export_file import CheckpointLine, EndLine, EntryLine, read_header, read_line
-from app.audit.findings import Report
-from app.audit.log import Export
-from app.audit.reads import AuditUnavailable
-from app.audit.tree import covering
-from app.audit.verify import verify
+from app.audit.format.export_file import CheckpointLine, EndLine, EntryLine, read_header, read_line
+from app.audit.format.merkle import covering
+from app.audit.reading import export
+from app.audit.reading.checkpoints import NoCheckpoint, checkpoint_at
+from app.audit.reading.export import BATCH, ExportsBusy, NothingRecorded, Wanted
+from app.audit.reading.log import Export
+from app.audit.reading.reads import AuditUnavailable
+from app.audit.records.entry import Entry
+from app.audit.verification.report import Report
+from app.audit.verification.verify import verify
 from app.database import DatabaseDown
 from tests.fixtures.log import GrownLog
 from tests.fixtures.signing import MADE

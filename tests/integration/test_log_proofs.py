@@ -2,13 +2,13 @@
 
 import pytest
 
-from app.audit import proofs
-from app.audit.checkpoint import key_id, opened
-from app.audit.checkpoints import NoCheckpoint, SequencerSilent
-from app.audit.hashes import LogDamaged
-from app.audit.leaf import leaf_hash
-from app.audit.reader import NotInLog
-from app.audit.tree import is_consistent, root_by_inclusion
+from app.audit.format.checkpoint import key_id, opened
+from app.audit.format.leaf import leaf_hash
+from app.audit.format.merkle import is_consistent, root_by_inclusion
+from app.audit.reading import proofs
+from app.audit.reading.checkpoints import NoCheckpoint, SequencerSilent
+from app.audit.reading.entries import NotInLog
+from app.audit.reading.hashes import LogDamaged
 from app.errors import BadRequest
 from app.signing.sm2 import PublicKey
 from tests.fixtures.log import GrownLog

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from app.audit.checkpoint import NoteRefused, key_id, opened, parse
-from app.audit.leaf import leaf_hash
-from app.audit.proof_file import proof_text
-from app.audit.tree import inclusion_spans, root_by_inclusion
+from app.audit.format.checkpoint import NoteRefused, key_id, opened, parse
+from app.audit.format.leaf import leaf_hash
+from app.audit.format.merkle import inclusion_spans, root_by_inclusion
+from app.audit.format.proof_file import proof_text
 from app.signing.certificates import Certificate, CertificateRefused, make_root, make_signer, verify_issued
 from tests.fixtures.log_file import Authority, Log, body
 from tests.fixtures.verifiers import KEPT, SCRIPT, Verifiers

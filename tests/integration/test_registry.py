@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.audit.people import People
+from app.audit.people.people import People
 from app.clock import SystemClock
 from app.database import DatabaseUrls, conninfo, create_engine
 from app.errors import BadRequest, NotFound, PreconditionFailed, PreconditionRequired

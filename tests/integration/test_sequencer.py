@@ -11,10 +11,10 @@ import orjson
 import psycopg
 import pytest
 
-from app.audit.gaps import Gaps
-from app.audit.hashes import LogDamaged
-from app.audit.intake import Intake
-from app.audit.sequencer import Batch, Sequencer
+from app.audit.intake.gaps import Gaps
+from app.audit.intake.intake import Intake
+from app.audit.reading.hashes import LogDamaged
+from app.audit.sequencing.sequencer import Batch, Sequencer
 from app.clock import ManualClock
 from app.database import DatabaseUrls, conninfo, create_engine
 from app.observability.metrics import Metrics

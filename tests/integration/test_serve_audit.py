@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from app.audit.verify import verify
+from app.audit.verification.verify import verify
 from app.signing.certificates import Certificate
 from tests.fixtures.serve import Serve, new_key
 from tests.fixtures.waiting import wait_until

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from psycopg import errors
 
-from app.audit.leaf import shelf
+from app.audit.format.leaf import shelf
 from app.database import DatabaseUrls, conninfo
 from tests.fixtures.waiting import POLL_S
 

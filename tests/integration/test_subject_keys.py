@@ -9,8 +9,8 @@ import psycopg
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.audit.entry import Sealed
-from app.audit.subject_keys import SubjectKeys
+from app.audit.people.subject_keys import SubjectKeys
+from app.audit.records.entry import Sealed
 from app.clock import SystemClock
 from app.database import DatabaseUrls, conninfo, create_engine
 from app.errors import ConfigError, DependencyDown

@@ -11,11 +11,11 @@ from uuid import UUID
 
 import pytest
 
-from app.audit.checkpoint import notes_in
-from app.audit.export import Wanted
-from app.audit.export_file import CheckpointLine, EndLine, EntryLine, lines, read_header
-from app.audit.leaf import leaf_hash
-from app.audit.verify import verify
+from app.audit.format.checkpoint import notes_in
+from app.audit.format.export_file import CheckpointLine, EndLine, EntryLine, lines, read_header
+from app.audit.format.leaf import leaf_hash
+from app.audit.reading.export import Wanted
+from app.audit.verification.verify import verify
 from app.signing.certificates import Certificate
 from app.signing.sm2 import PrivateKey
 from tests.fixtures.log import GrownLog

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from app.audit.kinds import ENVELOPE, KINDS, MEMBERS
+from app.audit.records.kinds import ENVELOPE, KINDS, MEMBERS
 from app.cli import app as cli
 from app.decision.reasons import CODES
 from app.errors import SluiceError

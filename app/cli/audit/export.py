@@ -10,9 +10,9 @@ from app.cli.operator import operator
 from app.cli.options import Overrides
 
 if TYPE_CHECKING:
-    from app.audit.export import Wanted
-    from app.audit.export_file import Header
-    from app.audit.log import Log
+    from app.audit.format.export_file import Header
+    from app.audit.reading.export import Wanted
+    from app.audit.reading.log import Log
 
 T = TypeVar("T")
 
@@ -37,7 +37,7 @@ def export(
     It reaches to the newest signed checkpoint. The log records who exported what.
     """
     from app import private_files
-    from app.audit.export import Wanted
+    from app.audit.reading.export import Wanted
     from app.instants import instant
 
     _check_out(out)
@@ -98,7 +98,7 @@ def _check_out(out: Path) -> None:
 
 def _sizes(anchor: Path) -> tuple[int, ...]:
     """The sizes of the checkpoints in a file. Raises ConfigError, NoteRefused."""
-    from app.audit.checkpoint import notes_in, parse
+    from app.audit.format.checkpoint import notes_in, parse
     from app.errors import ConfigError
 
     try:
@@ -112,9 +112,9 @@ def _with_log(work: "Callable[[Log], Awaitable[T]]", var: Path, config: Path | N
     """The result of `work` on the log of the database that the settings name. Raises what it raises, and DatabaseDown."""
     import asyncio
 
-    from app.audit.gaps import Gaps
-    from app.audit.intake import Intake
-    from app.audit.log import Log
+    from app.audit.intake.gaps import Gaps
+    from app.audit.intake.intake import Intake
+    from app.audit.reading.log import Log
     from app.clock import SystemClock
     from app.database import create_engine
     from app.observability.logs import configure_logs

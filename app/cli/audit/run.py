@@ -21,7 +21,7 @@ def run(
     import asyncio
 
     from app import core_dumps
-    from app.audit.process import run_until_stopped
+    from app.audit.sequencing.process import run_until_stopped
     from app.observability.logs import configure_logs
     from app.settings import load_settings, settings_file
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 if TYPE_CHECKING:
-    from app.audit.findings import Finding, Report
+    from app.audit.verification.report import Finding, Report
     from app.signing.certificates import Certificate
 
 STDIN = "-"
@@ -38,7 +38,7 @@ def verify(
         import os
         import sys
 
-        from app.audit.findings import NotChecked
+        from app.audit.verification.report import NotChecked
 
         # What is still buffered would fail once more when the interpreter ends, with an exit status of its own.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -63,9 +63,9 @@ def _report(export: str, root: Path, anchor: Path | None) -> "Report":
     import contextlib
     import sys
 
-    from app.audit.export_file import lines
-    from app.audit.findings import NotChecked
-    from app.audit.verify import verify
+    from app.audit.format.export_file import lines
+    from app.audit.verification.report import NotChecked
+    from app.audit.verification.verify import verify
     from app.errors import ConfigError
     from app.signing import sm2
 
@@ -81,7 +81,7 @@ def _report(export: str, root: Path, anchor: Path | None) -> "Report":
 
 
 def _certificate(path: Path) -> "Certificate":
-    from app.audit.findings import NotChecked
+    from app.audit.verification.report import NotChecked
     from app.signing.certificates import Certificate, CertificateRefused
 
     data = path.read_bytes()
@@ -92,8 +92,8 @@ def _certificate(path: Path) -> "Certificate":
 
 
 def _anchors(path: Path) -> list[str]:
-    from app.audit.checkpoint import NoteRefused, notes_in
-    from app.audit.findings import NotChecked
+    from app.audit.format.checkpoint import NoteRefused, notes_in
+    from app.audit.verification.report import NotChecked
 
     try:
         return notes_in(path.read_text(encoding="utf-8"))

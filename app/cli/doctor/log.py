@@ -93,7 +93,7 @@ def _url(settings: "Settings", var: Path) -> str:
 async def _unguarded(url: str) -> list[str] | None:
     import psycopg
 
-    from app.audit.triggers import unguarded
+    from app.cli.doctor.triggers import unguarded
     from app.database import conninfo
 
     async with await psycopg.AsyncConnection.connect(conninfo(url), connect_timeout=TIMEOUT_S) as connection:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.audit.entry import Entry
+from app.audit.records.entry import Entry
 from app.clock import ManualClock
 from app.errors import DependencyDown, PolicyRefused
 from app.observability.metrics import Metrics

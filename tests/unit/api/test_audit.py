@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from app.api.audit import filters, wants_text
-from app.audit.reader import Filters
+from app.audit.reading.entries import Filters
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ from uuid import UUID
 
 import pytest
 
-from app.audit.entry import Entry
-from app.audit.gaps import Gaps
-from app.audit.pending import Pending
-from app.audit.pseudonym import Pseudonyms
-from app.audit.subject_keys import SubjectKey
+from app.audit.intake.gaps import Gaps
+from app.audit.intake.pending import Pending
+from app.audit.people.pseudonyms import Pseudonyms
+from app.audit.people.subject_keys import SubjectKey
+from app.audit.records.entry import Entry
 from app.auth.keys import Principal
 from app.catalog.models import ModelSpec, Sensitive
 from app.clock import ManualClock

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from app.audit.events.access import Asked
+from app.audit.records.access import Asked
 from app.auth.keys import Principal
 from app.clock import ManualClock
 from app.decision.confirmation import Confirmation

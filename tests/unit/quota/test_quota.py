@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.api import strict_json
-from app.audit.entry import canonical
+from app.audit.records.entry import canonical
 from app.errors import BadRequest
 from app.quota.quota import Quota, diff, merge, parse_quota
 

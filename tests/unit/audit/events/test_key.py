@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import orjson
 
-from app.audit.events.key import key_created, key_revoked, signer_created, signer_facts, signer_rotated
+from app.audit.records.key import key_created, key_revoked, signer_created, signer_facts, signer_rotated
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
 ID = "01890000-0000-7000-8000-000000000001"

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import orjson
 
-from app.audit.events.log import log_read
+from app.audit.records.log import log_read
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
 

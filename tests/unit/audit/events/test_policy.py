@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import orjson
 
-from app.audit.events.policy import policy_activated, policy_refused
+from app.audit.records.policy import policy_activated, policy_refused
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
 

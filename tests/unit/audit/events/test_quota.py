@@ -5,8 +5,8 @@ from uuid import UUID
 
 import orjson
 
-from app.audit.entry import Sealed
-from app.audit.events.quota import quota_deleted, quota_in_force
+from app.audit.records.entry import Sealed
+from app.audit.records.quota import quota_deleted, quota_in_force
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
 ID = UUID("01890000-0000-7000-8000-000000000001")

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import orjson
 
-from app.audit.events.summary import decisions_minute
+from app.audit.records.summary import decisions_minute
 
 AT = datetime(2026, 1, 2, 3, 5, 0, 6, tzinfo=UTC)
 

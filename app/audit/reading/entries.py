@@ -1,0 +1,148 @@
+"""Entries as the log has them: one by its number, or pages of those that filters leave.
+
+Filters look at columns beside the bodies, which nothing proves; what proves an entry is its leaf. Only what was sequenced
+stands here: an entry is in the intake for some milliseconds before.
+
+When down: DatabaseDown within the time-out; nothing is answered from memory.
+"""
+
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any, Literal
+
+from psycopg.errors import QueryCanceled
+from sqlalchemy import Row, text
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.audit.format.leaf import leaf_bytes, leaf_hash
+from app.audit.reading.checkpoints import origin_and_size
+from app.audit.reading.hashes import LogDamaged
+from app.errors import BadRequest, NotFound
+from app.instants import rfc3339
+
+MAX_PAGE = 1000  # some 500 KB of answer
+
+_COLUMNS = "leaf.seq, leaf.leaf_hash, leaf.shelf, body.body"
+_JOIN = "body ON body.shelf = leaf.shelf AND body.seq = leaf.seq"
+_ENTRY = text(f"SELECT {_COLUMNS} FROM audit.leaf LEFT JOIN audit.{_JOIN} WHERE leaf.seq = :seq")  # noqa: S608 - constants
+_CONDITIONS = {
+    "kind": "body.kind = :kind",
+    "tenant": "body.tenant = :tenant",
+    "model": "body.model = :model",
+    "subject": "body.subject = :subject",
+    "decision": "body.decision = :decision",
+    "begin": "body.recorded >= :begin",
+    "end": "body.recorded < :end",
+}
+
+
+class NotInLog(NotFound):
+    """The log has no entry of that number yet."""
+
+    code = "not_in_log"
+    hint = "GET /audit/checkpoint says how many entries are signed; with fresh=true all that are sequenced."
+
+
+class SearchTooLong(BadRequest):
+    """The log is too large to be searched for this within `database.timeout_ms`; nothing was read."""
+
+    code = "search_too_long"
+    hint = "Name a tenant, kind, model, subject or decision, or a shorter period; `sluice audit export` takes its time for a long one."
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What an entry must be to stand on a page; None leaves all. `subject` is a pseudonym."""
+
+    kind: str | None = None
+    tenant: str | None = None
+    model: str | None = None
+    subject: str | None = None
+    decision: str | None = None
+    begin: datetime | None = None
+    """First instant of recording that counts."""
+    end: datetime | None = None
+    """First instant that does not count any more."""
+
+    @property
+    def set(self) -> dict[str, Any]:
+        """Those that leave something out, by name."""
+        return {field.name: value for field in fields(self) if (value := getattr(self, field.name)) is not None}
+
+    @property
+    def told(self) -> dict[str, str]:
+        """The same as text, for the record of who looked for what."""
+        names = {"begin": "from", "end": "to"}
+        return {names.get(name, name): rfc3339(value) if isinstance(value, datetime) else value for name, value in self.set.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Which entries of those that filters leave: at most `limit` from beyond `cursor` on, by number."""
+
+    limit: int
+    cursor: int | None = None
+    """The number of the last entry that was seen; None begins at the newest or oldest."""
+    newest_first: bool = True
+
+
+BodyState = Literal["kept", "purged", "altered"]
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """One entry of the log; `body` is None where its shelf was purged."""
+
+    seq: int
+    leaf_hash: bytes
+    shelf: str
+    body: bytes | None
+
+    @property
+    def leaf(self) -> bytes | None:
+        """The bytes that were hashed."""
+        return None if self.body is None else leaf_bytes(self.seq, self.shelf.partition("-")[0], self.body)
+
+    @property
+    def state(self) -> BodyState:
+        """Whether the body is what was hashed when it came."""
+        leaf = self.leaf
+        if leaf is None:
+            return "purged"
+        return "kept" if leaf_hash(leaf) == self.leaf_hash else "altered"
+
+
+def logged(row: Row[Any]) -> Logged:
+    """A row of the four columns that an entry has."""
+    return Logged(row.seq, bytes(row.leaf_hash), row.shelf, None if row.body is None else bytes(row.body))
+
+
+async def entries(connection: AsyncConnection, filters: Filters, page: Page) -> list[Logged]:
+    """One page. A purged entry is on it only where no filter is set, since nothing is left of it to look at. Raises SearchTooLong."""
+    given = filters.set
+    conditions = [_CONDITIONS[name] for name in given]
+    if page.cursor is not None:
+        conditions.append("leaf.seq < :cursor" if page.newest_first else "leaf.seq > :cursor")
+    statement = (
+        f"SELECT {_COLUMNS} FROM audit.leaf {'' if given else 'LEFT '}JOIN audit.{_JOIN} "  # noqa: S608 - constants, and a number
+        f"WHERE {' AND '.join(conditions) or 'true'} ORDER BY leaf.seq {'DESC' if page.newest_first else 'ASC'} LIMIT :limit"
+    )
+    try:
+        rows = await connection.execute(text(statement), given | {"cursor": page.cursor, "limit": page.limit})
+    except OperationalError as error:
+        if isinstance(error.orig, QueryCanceled):
+            raise SearchTooLong(f"{', '.join(filters.told) or 'entries'}: not found in time") from None
+        raise
+    return [logged(row) for row in rows]
+
+
+async def entry(connection: AsyncConnection, seq: int) -> Logged:
+    """The entry with this number. Raises NotInLog beyond the log's end, LogDamaged where it should be and is not."""
+    row = (await connection.execute(_ENTRY, {"seq": seq})).one_or_none()
+    if row is not None:
+        return logged(row)
+    _, size = await origin_and_size(connection)
+    if seq < size:
+        raise LogDamaged(f"entry {seq} of {size} is missing in the log")
+    raise NotInLog(f"seq: the log has {size} entries, numbered from 0, and none with number {seq}", field="seq")

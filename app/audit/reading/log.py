@@ -1,0 +1,125 @@
+"""The log as its readers have it: what they may ask, each read recorded before it leaves.
+
+Reads are entries, proofs of an entry, and exports: what shows what somebody did. Checkpoints and proofs between them hold no
+entry and are asked for by machines all the time, so they are not recorded: a log of who looked at its root would only grow.
+
+When down: DatabaseDown where the log cannot be read, AuditUnavailable where the read cannot be recorded; nothing is given.
+"""
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from app.audit.format.export_file import Header
+from app.audit.intake.intake import Intake
+from app.audit.people.subject_keys import SubjectKeys
+from app.audit.reading import entries, proofs
+from app.audit.reading.checkpoints import SignedCheckpoint, certificates, fresh, newest
+from app.audit.reading.entries import Filters, Logged, Page
+from app.audit.reading.export import Batch, Exports, Wanted
+from app.audit.reading.lag import Watch
+from app.audit.reading.proofs import Extension, Inclusion
+from app.audit.reading.reads import Reads
+from app.audit.reading.unsealed import Opened, opened
+from app.clock import Clock
+from app.observability.metrics import Metrics
+from app.transaction import Transactions
+
+
+@dataclass(frozen=True, slots=True)
+class Certified:
+    """A checkpoint and the certificates, as DER, of all who ever signed for the log."""
+
+    signed: SignedCheckpoint
+    certificates: list[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An entry, and what it has sealed where the reader asked for that."""
+
+    logged: Logged
+    opened: Opened | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """An export that is recorded: its first line, and the whole file in pieces, to be closed where it is not read to its end."""
+
+    header: Header
+    lines: AsyncGenerator[Batch]
+
+
+class Log:
+    """Reads with an engine of role sluice_log, and records that with `intake`."""
+
+    def __init__(self, engine: AsyncEngine, intake: Intake, clock: Clock, metrics: Metrics, *, timeout_ms: int) -> None:
+        self._transactions = Transactions(engine, metrics, call="log", timeout_ms=timeout_ms)
+        # Longer than the time-out of a statement, so that a search that takes too long is told from a server that does not answer.
+        self._searches = Transactions(engine, metrics, call="log search", timeout_ms=2 * timeout_ms)
+        self._exports = Exports(engine, metrics)
+        self._reads = Reads(intake, clock)
+        self.watch = Watch(self._transactions, clock)
+
+    async def entries(self, filters: Filters, page: Page, *, operator: str, keys: SubjectKeys | None = None) -> list[Told]:
+        """One page of entries; `keys` open what is sealed. Raises SearchTooLong, DatabaseDown, AuditUnavailable."""
+        found = await self._searches.run(lambda connection: entries.entries(connection, filters, page))
+        told = await _told(found, keys)
+        numbers = [logged.seq for logged in found]
+        first, end = (min(numbers), max(numbers) + 1) if numbers else (None, None)
+        query = filters.told | _opening(keys)
+        await self._reads.record("entries", operator=operator, query=query, first=first, end=end, count=len(found))
+        return told
+
+    async def entry(self, seq: int, *, operator: str, keys: SubjectKeys | None = None) -> Told:
+        """One entry; `keys` open what is sealed. Raises NotInLog, LogDamaged, DatabaseDown, AuditUnavailable."""
+        found = await self._transactions.run(lambda connection: entries.entry(connection, seq))
+        told = await _told([found], keys)
+        await self._reads.record("entry", operator=operator, query=_opening(keys), first=seq, end=seq + 1, count=1)
+        return told[0]
+
+    async def inclusion(self, seq: int, size: int | None, *, operator: str) -> Inclusion:
+        """An entry with its proof. Raises NotInLog, NoCheckpoint, LogDamaged, DatabaseDown, AuditUnavailable."""
+        proof = await self._transactions.run(lambda connection: proofs.inclusion(connection, seq, size))
+        query = {} if size is None else {"size": size}
+        await self._reads.record("proof", operator=operator, query=query, first=seq, end=seq + 1, count=1)
+        return proof
+
+    async def export(self, wanted: Wanted, *, operator: str) -> Export:
+        """An export. Raises NoCheckpoint, NothingRecorded, ExportsBusy, DatabaseDown, AuditUnavailable."""
+        header, lines = await self._exports.begin(wanted)
+        count = header.end - header.first
+        try:
+            await self._reads.record("export", operator=operator, query=wanted.told, first=header.first, end=header.end, count=count)
+        except BaseException:
+            await lines.aclose()
+            raise
+        return Export(header, lines)
+
+    async def checkpoint(self, *, renewed: bool = False) -> Certified:
+        """The newest checkpoint; `renewed` has everything signed first that is in the log now.
+
+        Raises NoCheckpoint, SequencerSilent, DatabaseDown.
+        """
+        if renewed:
+            await fresh(self._transactions)
+
+        async def look(connection: AsyncConnection) -> Certified:
+            return Certified(await newest(connection), await certificates(connection))
+
+        return await self._transactions.run(look)
+
+    async def consistency(self, old_size: int, new_size: int | None) -> Extension:
+        """The proof between two checkpoints. Raises NoCheckpoint, BadRequest, LogDamaged, DatabaseDown."""
+        return await self._transactions.run(lambda connection: proofs.consistency(connection, old_size, new_size))
+
+
+async def _told(found: list[Logged], keys: SubjectKeys | None) -> list[Told]:
+    return [Told(logged, await opened(keys, logged) if keys else None) for logged in found]
+
+
+def _opening(keys: SubjectKeys | None) -> dict[str, Any]:
+    """How the record says that a reader saw what was sealed."""
+    return {"open": True} if keys else {}

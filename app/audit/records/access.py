@@ -1,0 +1,106 @@
+"""Entries of decisions: access to sensitive models (B16), refusals by policy, waivers that rules used."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from app.audit.records.entry import Entry, Sealed, seal
+
+AccessOutcome = Literal["allowed", "refused", "unconfirmed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a decision's entry says of the request in clear: who asked for what, by which rules. Subject and address are pseudonyms."""
+
+    operator: str
+    """Name of the credential that spoke."""
+    tenant: str
+    model: str
+    decision_id: str
+    policy_revision: str | None = None
+    """None where the rules gave no answer."""
+    action: str | None = None
+    quota_version: int | None = None
+    subject: str | None = None
+    address: str | None = None
+    purpose: str | None = None
+
+    def entry(
+        self, kind: str, outcome: str, *, recorded: datetime, retention_days: int | None, sealed: Sealed | None, **members: Any
+    ) -> Entry:
+        """The entry of `kind` about this request, with `members` of its own."""
+        details = {name: getattr(self, name) for name in self.__slots__} | members
+        operator, tenant = details.pop("operator"), details.pop("tenant")
+        return seal(
+            kind,
+            recorded=recorded,
+            operator=operator,
+            tenant=tenant,
+            outcome=outcome,
+            details=details,
+            retention_days=retention_days,
+            sealed=sealed,
+        )
+
+
+Reasons = Sequence[Mapping[str, Any]]
+"""Objects {code, rule} of text."""
+
+
+def sensitive_access(
+    asked: Asked,
+    outcome: AccessOutcome,
+    *,
+    recorded: datetime,
+    retention_days: int | None,
+    reasons: Reasons = (),
+    obligations: Sequence[str] = (),
+    sealed: Sealed | None = None,
+) -> Entry:
+    """Access to a sensitive model. `obligations` are codes that the gateway must confirm: with any the access is unconfirmed."""
+    return asked.entry(
+        "sensitive.access",
+        outcome,
+        recorded=recorded,
+        retention_days=retention_days,
+        sealed=sealed,
+        reasons=reasons,
+        obligations=list(obligations) or None,
+    )
+
+
+def access_confirmed(
+    asked: Asked, *, recorded: datetime, retention_days: int | None, obligations_met: Sequence[str], sealed: Sealed | None = None
+) -> Entry:
+    """The gateway says that it met the obligations of an unconfirmed access. `sealed` may hold no text: the access has them."""
+    return asked.entry(
+        "sensitive.access",
+        "confirmed",
+        recorded=recorded,
+        retention_days=retention_days,
+        sealed=sealed,
+        reasons=(),
+        obligations_met=list(obligations_met),
+    )
+
+
+def policy_refusal(
+    asked: Asked, *, recorded: datetime, reasons: Reasons, retention_days: int | None = None, sealed: Sealed | None = None
+) -> Entry:
+    """A refusal by policy (403)."""
+    return asked.entry("policy.refusal", "refused", recorded=recorded, retention_days=retention_days, sealed=sealed, reasons=reasons)
+
+
+def waiver_used(
+    asked: Asked,
+    outcome: Literal["allowed", "refused"],
+    *,
+    recorded: datetime,
+    waived: Reasons,
+    retention_days: int | None = None,
+    sealed: Sealed | None = None,
+) -> Entry:
+    """Rules lifted the refusals in `waived`; what then became of the request is `outcome`."""
+    return asked.entry("waiver.used", outcome, recorded=recorded, retention_days=retention_days, sealed=sealed, waived=waived)
