@@ -3,11 +3,14 @@
 People stand in it as pseudonyms. What was said in words that no model's spec declares is sealed under a key of the subject, else
 of the address, else of the credential.
 
-When down: a decision that must be logged and cannot be is not given; decide.py refunds it and answers audit_unavailable. The
+When down: a decision that must be logged and cannot be is not given; decide.py refunds it and answers audit_unavailable. Where one
+waited for that in vain, others are refused at once for as long again: the items of a batch would wait one after the other. The
 confirmation of an access that was given is not refused: it waits, and until it is written the access counts as unconfirmed.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -46,6 +49,8 @@ class Records:
         self._pending = pending
         self._people = people
         self._clock = clock
+        self._worked_ms = self._again_ms = -math.inf
+        """When writing last succeeded, and when it is tried again, on the monotonic clock."""
 
     async def write(self, asking: Asking, spec: ModelSpec | None, terms: Terms | None, decision: Decision) -> Confirmation | None:
         """Commit the entries that a decision owes, all or none, and return what the gateway must confirm of an access.
@@ -57,14 +62,15 @@ class Records:
         waived = terms.waived if terms else ()
         if not (sensitive or forbidden or waived):
             return None
-        told = await self._tell(asking, spec, terms, decision)
-        owed = owed_by_gateway(terms) if terms and sensitive and decision.allow else ()
-        entries = [_waiver(told, waived, decision)] if waived else []
-        if sensitive:
-            entries.append(_access(told, decision, owed))
-        elif forbidden:
-            entries.append(_refusal(told, decision))
-        await self._intake.write(*entries)
+        with self._trying():
+            told = await self._tell(asking, spec, terms, decision)
+            owed = owed_by_gateway(terms) if terms and sensitive and decision.allow else ()
+            entries = [_waiver(told, waived, decision)] if waived else []
+            if sensitive:
+                entries.append(_access(told, decision, owed))
+            elif forbidden:
+                entries.append(_refusal(told, decision))
+            await self._intake.write(*entries)
         return Confirmation(told.asked, told.retention_days, owed) if owed else None
 
     async def confirm(self, confirmation: Confirmation) -> None:
@@ -79,6 +85,22 @@ class Records:
             await self._intake.commit(entry)
         except DependencyDown:
             self._pending.add(entry)
+
+    @contextmanager
+    def _trying(self) -> Iterator[None]:
+        """Refuse for as long as an attempt took that failed, unless one has succeeded since it began."""
+        began_ms = self._clock.monotonic_ms()
+        if began_ms < self._again_ms:
+            with self._intake.gaps.refusing():
+                raise DependencyDown("the log gave no answer a moment ago")
+        try:
+            yield
+        except DependencyDown:
+            now_ms = self._clock.monotonic_ms()
+            if self._worked_ms < began_ms:
+                self._again_ms = now_ms + (now_ms - began_ms)
+            raise
+        self._worked_ms, self._again_ms = self._clock.monotonic_ms(), -math.inf
 
     async def _tell(self, asking: Asking, spec: ModelSpec | None, terms: Terms | None, decision: Decision) -> _Told:
         request, peer, pseudonyms = asking.request, asking.peer, self._people.pseudonyms

@@ -10,7 +10,7 @@ from app.audit.format.export_file import CheckpointLine, EndLine, EntryLine, rea
 from app.audit.format.merkle import covering
 from app.audit.reading import export
 from app.audit.reading.checkpoints import NoCheckpoint, checkpoint_at
-from app.audit.reading.export import BATCH, ExportsBusy, NothingRecorded, Wanted
+from app.audit.reading.export import BATCH, ExportsBusy, ExportTooSlow, NothingRecorded, Wanted
 from app.audit.reading.log import Export
 from app.audit.reading.reads import AuditUnavailable
 from app.audit.records.entry import Entry
@@ -202,6 +202,20 @@ async def test_of_many_exports_at_the_same_moment_few_begin(grown_log: GrownLog,
     for one in begun:
         await one.lines.aclose()
     assert (await grown_log.kinds()).count("log.read") == 2
+    assert checked(grown_log, await export_of(grown_log)).verdict == "whole"
+
+
+async def test_a_reader_who_takes_too_long_is_cut_off(grown_log: GrownLog):
+    """No reader holds a state of the database for longer than an hour: the file has no end then, and the next export begins anew."""
+    await grow_by_days(grown_log, 1, BATCH + 1)
+    slow = await grown_log.log.export(Wanted(), operator="auditor")
+    async with aclosing(slow.lines) as batches:
+        read = [(await anext(batches)).lines, (await anext(batches)).lines]
+        grown_log.clock.advance(export.LONGEST_MS + 1)
+        with pytest.raises(ExportTooSlow, match=r"257 of 257 entries were read in 60 min"):
+            await anext(batches)
+
+    assert checked(grown_log, b"".join(read).splitlines(keepends=True)).verdict == "tampered"
     assert checked(grown_log, await export_of(grown_log)).verdict == "whole"
 
 

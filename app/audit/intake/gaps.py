@@ -59,13 +59,13 @@ class Gaps:
         self._lost += events
 
     @contextmanager
-    def refusing(self) -> Iterator[None]:
+    def refusing(self, *entries: Entry) -> Iterator[None]:
         """Count what is refused where the block raises DependencyDown, as one decision or change.
 
-        The gap reaches back to when that was tried: the server may have committed the entry and only the answer was lost, and
-        whoever finds it in the log sees by its instant that it may be one of those refused.
+        The gap reaches back to when that was tried, or to the first of its `entries`: the server may have committed them and only
+        the answer was lost, and whoever finds one in the log sees by its instant that it may be one of those refused.
         """
-        tried = self._clock.utcnow()
+        tried = min([self._clock.utcnow(), *(entry.recorded for entry in entries)])
         try:
             yield
         except DependencyDown:

@@ -37,7 +37,7 @@ class Intake:
 
         Raises DependencyDown, and the caller refuses what the entries would have recorded: the next gap counts it.
         """
-        with self.gaps.refusing():
+        with self.gaps.refusing(*entries):
             await self.commit(*entries)
 
     async def commit(self, *entries: Entry) -> None:

@@ -59,7 +59,7 @@ class Log:
         self._transactions = Transactions(engine, metrics, call="log", timeout_ms=timeout_ms)
         # Longer than the time-out of a statement, so that a search that takes too long is told from a server that does not answer.
         self._searches = Transactions(engine, metrics, call="log search", timeout_ms=2 * timeout_ms)
-        self._exports = Exports(engine, metrics)
+        self._exports = Exports(engine, clock, metrics)
         self._reads = Reads(intake, clock)
         self.watch = Watch(self._transactions, clock)
 

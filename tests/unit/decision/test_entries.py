@@ -298,3 +298,31 @@ async def test_an_access_that_no_rule_answered_is_in_the_log_too(log: Log):
     assert "policy_revision" not in body
     assert await log.write(PLAIN, None, unanswered) is None
     assert len(log.engine.bodies) == 1
+
+
+async def test_of_many_who_would_wait_in_vain_one_does(people: Any):
+    """A server that hangs for two seconds costs a batch two, not two for each item: the next is tried two later, and all are counted."""
+    clock, tried = ManualClock(datetime(2026, 1, 2, tzinfo=UTC)), []
+    gaps, hangs = Gaps(clock), True
+
+    async def write(*_: Entry) -> None:
+        tried.append(clock.monotonic_ms())
+        if hangs:
+            clock.advance(2000)
+            with gaps.refusing():
+                raise DependencyDown("no answer in time")
+
+    records = Records(SimpleNamespace(write=write, commit=write, gaps=gaps), None, people, clock)  # type: ignore[arg-type]
+    asking = Asking(DecideRequest.model_validate({"tenant": "a", "model": "m"}), CALLER)
+    began_ms = clock.monotonic_ms()
+    for _ in range(256):
+        with pytest.raises(DependencyDown):
+            await records.write(asking, SENSITIVE, Terms("r1"), ALLOWED)
+    assert [at - began_ms for at in tried] == [0]
+    hangs = False
+    clock.advance(2000)
+    for _ in range(2):
+        await records.write(asking, SENSITIVE, Terms("r1"), ALLOWED)
+
+    assert [at - began_ms for at in tried] == [0, 4000, 4000]
+    assert b'"refused":256' in gaps.close()[0].body
