@@ -4,10 +4,13 @@ When down: DependencyDown within the time-out. Whoever owes the log an entry ref
 first write that succeeds tells the log from when to when that was, and how often.
 """
 
+from collections.abc import Sequence
+
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.audit.intake.gaps import Gaps
+from app.audit.intake.group_commit import GroupCommit
 from app.audit.records.entry import Entry
 from app.errors import DependencyDown
 from app.observability.metrics import Metrics
@@ -25,11 +28,12 @@ async def hand_over(connection: AsyncConnection, *entries: Entry) -> None:
 
 
 class Intake:
-    """Writes entries that belong to no other change, in transactions of their own, as a role that can only insert."""
+    """Writes entries that belong to no other change, as a role that can only insert; several writers share a transaction."""
 
     def __init__(self, engine: AsyncEngine, metrics: Metrics, gaps: Gaps, *, timeout_ms: int) -> None:
         self._transactions = Transactions(engine, metrics, call="intake", timeout_ms=timeout_ms)
         self._metrics = metrics
+        self._group = GroupCommit(self._commit)
         self.gaps = gaps
 
     async def write(self, *entries: Entry) -> None:
@@ -42,6 +46,9 @@ class Intake:
 
     async def commit(self, *entries: Entry) -> None:
         """Commit entries for which nothing is refused, or none but the gap that the log is owed. Raises DependencyDown."""
+        await self._group.write(entries)
+
+    async def _commit(self, entries: Sequence[Entry]) -> None:
         told: tuple[Entry, ...] = ()
 
         async def work(connection: AsyncConnection) -> None:
@@ -60,6 +67,6 @@ class Intake:
         self.gaps.told(*told)
         self._count((*told, *entries), "written")
 
-    def _count(self, entries: tuple[Entry, ...], result: str) -> None:
+    def _count(self, entries: Sequence[Entry], result: str) -> None:
         for entry in entries:
             self._metrics.audit_intake.labels(entry.kind, result).inc()
