@@ -160,7 +160,7 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
         status_router(health, metrics, lambda: describe(readings.view)),
         quota_router(registry, _principal),
         lease_router(limiter, registry, _principal),
-        audit_router(audit, people.keys, _principal),
+        audit_router(audit, people, _principal),
     )
     cold = _cold(lifespan, routers, bundle_routes(loader, around.opa_token))
     hot = HotRoutes(once, Leases(limiter, records, settings.lease.ttl_ms))

@@ -7,8 +7,8 @@ from typing import Any
 import orjson
 from pydantic import BaseModel, Field
 
-from app.audit.reading.entries import BodyState, Logged, Page
-from app.audit.reading.log import Certified, Told
+from app.audit.reading.entries import BodyState, Logged
+from app.audit.reading.log import Certified, EntriesRead, EntryRead
 from app.audit.reading.proofs import Extension, Inclusion
 from app.instants import rfc3339
 from app.signing.certificates import Certificate, CertificateRefused
@@ -31,10 +31,10 @@ class EntryAnswer(BaseModel):
 
 
 class EntriesAnswer(BaseModel):
-    """One page of entries; `next` is the `cursor` of the next page, absent on the last."""
+    """One page of entries."""
 
     entries: list[EntryAnswer]
-    next: int | None = None
+    next: int | None = Field(description="the `cursor` of the next page; null where nothing follows")
 
 
 class CheckpointAnswer(BaseModel):
@@ -70,32 +70,30 @@ class ConsistencyAnswer(BaseModel):
     new_note: str
 
 
-def entry_answer(told: Told) -> EntryAnswer:
+def entry_answer(read: EntryRead) -> EntryAnswer:
     """One entry as it is told."""
-    logged, sealed = told.logged, told.opened
-    answer = EntryAnswer(seq=logged.seq, leaf_hash=logged.leaf_hash.hex(), shelf=logged.shelf, state=logged.state, body=_body(logged))
-    if sealed is None:
-        return answer
-    return answer.model_copy(
-        update={"opened": sealed.texts, "erased": list(sealed.erased) or None, "unreadable": list(sealed.unreadable) or None}
-    )
+    logged, sealed = read.logged, read.unsealed
+    members: dict[str, Any] = {} if (body := _body(logged)) is None else {"body": body}
+    if sealed is not None:
+        members["opened"] = sealed.texts
+        members |= {name: list(some) for name, some in (("erased", sealed.erased), ("unreadable", sealed.unreadable)) if some}
+    return EntryAnswer(seq=logged.seq, leaf_hash=logged.leaf_hash.hex(), shelf=logged.shelf, state=logged.state, **members)
 
 
-def entries_answer(found: Sequence[Told], page: Page) -> EntriesAnswer:
-    """One page; a full one may have another after it."""
-    more = len(found) == page.limit
-    return EntriesAnswer(entries=[entry_answer(told) for told in found], next=found[-1].logged.seq if more else None)
+def entries_answer(read: EntriesRead) -> EntriesAnswer:
+    """One page as it is told."""
+    return EntriesAnswer(entries=[entry_answer(entry) for entry in read.entries], next=read.next)
 
 
 def checkpoint_answer(certified: Certified) -> CheckpointAnswer:
     """A checkpoint as it is told."""
-    signed = certified.signed
+    signed = certified.checkpoint
     said = signed.checkpoint
     return CheckpointAnswer(
         log=said.origin,
         size=said.size,
         root=said.root.hex(),
-        signed=rfc3339(signed.signed),
+        signed=rfc3339(signed.signed_at),
         note=signed.note,
         certificates=[pem for der in certified.certificates if (pem := _pem(der))],
     )

@@ -56,7 +56,14 @@ BAD_PARAMETERS = [
     ("/audit/entries?tenant=a%00b", "tenant"),
     ("/audit/entries?model=%20", "model"),
     ("/audit/entries?subject=alice", "subject"),
+    ("/audit/entries?subject_id=alice", "subject_id"),
+    ("/audit/entries?tenant=a&subject_id=%20", "subject_id"),
+    ("/audit/entries?tenant=a&subject_id=alice&subject=p1:" + "ab" * 32, "subject_id"),
     ("/audit/entries?decision=7", "decision"),
+    ("/audit/entries?tenent=a", "tenent"),
+    ("/audit/entries?begin=2026-01-01T00:00:00Z", "begin"),
+    ("/audit/entries?tenant=a&tenant=b", "tenant"),
+    ("/audit/entries/0?seq=1", "seq"),
     ("/audit/entries?from=yesterday", "from"),
     ("/audit/entries?to=2026-01-01T00:00:00", "to"),
     ("/audit/entries?from=2026-02-01T00:00:00Z&to=2026-01-01T00:00:00Z", "to"),
@@ -65,6 +72,8 @@ BAD_PARAMETERS = [
     ("/audit/entries/-1", "seq"),
     ("/audit/entries/0/proof?size=0", "size"),
     ("/audit/checkpoint?fresh=7", "fresh"),
+    ("/audit/checkpoint?refresh=true", "refresh"),
+    ("/audit/consistency?from=1&from=2", "from"),
     ("/audit/consistency", "from"),
     ("/audit/consistency?from=0", "from"),
     ("/audit/consistency?from=1&to=x", "to"),
@@ -94,7 +103,7 @@ async def api(grown_log: GrownLog) -> AsyncIterator[FastAPI]:
         return Principal("id", f"{x_role}1", frozenset({x_role}), frozenset())
 
     install_failures(built)
-    built.include_router(audit_router(grown_log.log, grown_log.subject_keys, principal))
+    built.include_router(audit_router(grown_log.log, grown_log.people, principal))
     return built
 
 
@@ -170,12 +179,44 @@ async def test_pages_hold_still_while_the_log_grows(grown_log: GrownLog, api: Fa
         while len(seen) < 10:
             page = (await get(api, f"/audit/entries?{cursor}order={order}&limit=3")).json
             seen += [entry["seq"] for entry in page["entries"]]
-            cursor = f"cursor={page.get('next')}&"
+            cursor = f"cursor={page['next']}&"
             await grown_log.grow(2)
         assert seen[:10] == wanted
 
-    last = (await get(api, "/audit/entries?order=newest&cursor=2&limit=3")).json
-    assert ([entry["seq"] for entry in last["entries"]], "next" in last) == ([1, 0], False)
+
+@pytest.mark.parametrize(
+    ("query", "found", "follows"),
+    [
+        ("cursor=4&limit=2", [3, 2], 2),
+        ("cursor=2&limit=2", [1, 0], None),
+        ("cursor=2&limit=3", [1, 0], None),
+        ("order=oldest&tenant=a&limit=4", [0, 1, 2, 3], None),
+        ("tenant=nobody", [], None),
+    ],
+)
+async def test_an_answer_says_whether_anything_follows(
+    grown_log: GrownLog, api: FastAPI, query: str, found: list[int], follows: int | None
+):
+    """`next` is there on every page: the cursor of the next one, null where nothing follows, also after a full page."""
+    await grown_log.grow(4, tenant="a")
+    page = (await get(api, f"/audit/entries?{query}")).json
+
+    assert ([entry["seq"] for entry in page["entries"]], page["next"]) == (found, follows)
+
+
+async def test_a_subject_is_found_by_its_id_which_goes_no_further(grown_log: GrownLog, api: FastAPI, capfd: pytest.CaptureFixture[str]):
+    """With subject_id and tenant the entries of that subject are found; the record of the read has the pseudonym alone."""
+    pseudonym = grown_log.people.pseudonyms.subject("b", "m\u00fcller")
+    await grown_log.add(access(Sealed()), access(Sealed(), tenant="b", subject=pseudonym), access(Sealed(), tenant="c"))
+    reply = await get(api, "/audit/entries?tenant=b&subject_id=mu%CC%88ller")
+    refused = await get(api, "/audit/entries?tenant=b&subject_id=mu%CC%88ller%07")
+
+    assert [(entry["seq"], entry["body"]["subject"]) for entry in reply.json["entries"]] == [(1, pseudonym)]
+    assert (await last_read(grown_log))["subject"] == pseudonym
+    stored = [body for (body,) in await grown_log.rows("SELECT body FROM audit.body")]
+    said = [reply.body, refused.body, *stored, *(stream.encode() for stream in capfd.readouterr())]
+    assert refused.status == 400
+    assert not any(b"ller" in each for each in said)
 
 
 async def test_a_bad_parameter_is_named(grown_log: GrownLog, api: FastAPI):
@@ -347,7 +388,7 @@ async def test_an_export_that_fails_has_no_end(grown_log: GrownLog):
 
 async def test_sealed_members_are_opened_for_whoever_asks(grown_log: GrownLog, api: FastAPI):
     """With open=true what is sealed is told in clear, as erased once its key is gone, as unreadable where it stands in another entry."""
-    key, other = [await grown_log.subject_keys.key("p1:" + pair * 32) for pair in ("cd", "ef")]
+    key, other = [await grown_log.people.keys.key("p1:" + pair * 32) for pair in ("cd", "ef")]
     sealed = key.seal({"address": "192.0.2.1", "purpose": "fraud check"})
     await grown_log.add(access(sealed), access(other.seal({"address": "192.0.2.2"})), access(Sealed(uuid7(), sealed.texts)))
     await grown_log.superuser.execute("DELETE FROM registry.subject_key WHERE id = %s", [other.id])
@@ -363,9 +404,9 @@ async def test_sealed_members_are_opened_for_whoever_asks(grown_log: GrownLog, a
     assert (await last_read(grown_log))["query"] == {"open": True}
 
 
-def access(sealed: Sealed) -> Entry:
+def access(sealed: Sealed, *, tenant: str = "a", subject: str | None = None) -> Entry:
     """An access about which something is sealed."""
-    asked = Asked(operator="gw", tenant="a", model="m", decision_id=str(uuid7()), policy_revision="r1", action="infer")
+    asked = Asked(operator="gw", tenant=tenant, model="m", decision_id=str(uuid7()), policy_revision="r1", action="infer", subject=subject)
     return sensitive_access(asked, "allowed", recorded=MADE, retention_days=365, sealed=sealed)
 
 

@@ -17,8 +17,8 @@ from typer.testing import CliRunner, Result
 
 from app.audit.format.export_file import read_header
 from app.audit.format.merkle import covering
+from app.audit.reading.log import AuditUnavailable
 from app.audit.reading.proofs import BodyPurged
-from app.audit.reading.reads import AuditUnavailable
 from app.cli.audit import app
 from app.database import DatabaseUrls
 from app.errors import BadRequest, ConfigError

@@ -11,8 +11,7 @@ from app.audit.format.merkle import covering
 from app.audit.reading import export
 from app.audit.reading.checkpoints import NoCheckpoint, checkpoint_at
 from app.audit.reading.export import BATCH, ExportsBusy, NothingRecorded, Wanted
-from app.audit.reading.log import Export
-from app.audit.reading.reads import AuditUnavailable
+from app.audit.reading.log import AuditUnavailable, Export
 from app.audit.records.entry import Entry
 from app.audit.verification.report import Report
 from app.audit.verification.verify import verify

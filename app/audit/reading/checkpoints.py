@@ -50,7 +50,7 @@ class SignedCheckpoint:
 
     size: int
     note: str
-    signed: datetime
+    signed_at: datetime
 
     @property
     def checkpoint(self) -> Checkpoint:
