@@ -34,12 +34,24 @@ MIGRATIONS = Path(__file__).resolve().parents[1] / "migrations"
 MIGRATION_LOCK = 0x51_0C_1C_E0  # any constant: every Sluice on a database asks for the same advisory lock
 MIGRATION_WAIT_S = 60  # another replica's migration ends by then, or something is wrong
 
+DISK_FULL = "53100"
+"""PostgreSQL's code for it; no setting of ours is wrong then."""
+
 
 class DatabaseDown(DependencyDown):
     """PostgreSQL does not answer, refuses the credential, or cannot do what was asked."""
 
     code = "database_down"
     hint = "Check that the server runs and that database.url and its siblings are right; `sluice doctor` tries them."
+
+
+def database_down(error: BaseException, what: str = "") -> DatabaseDown:
+    """What became of a statement that psycopg failed with `error`: told as `what`, or in the server's own first line."""
+    said = what or next(iter(str(error).strip().splitlines()), type(error).__name__)
+    full = getattr(error, "sqlstate", None) == DISK_FULL
+    return DatabaseDown(
+        f"PostgreSQL: {said}", hint="Make room on the disk of the database; what waits goes on by itself then." if full else None
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ from app.policy.policy import Policy
 from app.policy.readings import Readings
 from app.policy.record import PolicyRecord
 from app.quota.registry import Registry
-from app.settings import Settings
+from app.settings import EMBEDDED, Settings
 from app.telemetry.describe import describe
 from app.telemetry.follow import Follower, follow
 from app.transaction import Transactions
@@ -131,7 +131,7 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
     once = Once(Decider(rooms), limiter, metrics)
     background = Background(clock, metrics)
     looks = Transactions(engines["registry"], metrics, call="readyz", timeout_ms=LOOK_MS)
-    health = Parts(rooms, loader, opa, looks, background, audit.watch).health(metrics)
+    health = Parts(rooms, loader, opa, looks, background, audit.watch, own_log_process=settings.database.url == EMBEDDED).health(metrics)
 
     def follow_telemetry() -> Coroutine[Any, Any, None]:
         return follow(around.telemetry, follower, clock, token=around.telemetry_token)

@@ -73,6 +73,24 @@ def _read_signer(file: Path, root: Certificate) -> Certificate:
     return signer
 
 
+def read_root(folder: Path) -> Certificate | None:
+    """The root's certificate in `folder`; None where there is none, or no folder. Raises ConfigError."""
+    file = root_file(folder)
+    return read_certificate(file) if file.exists() else None
+
+
+def refuse_another_root(folder: Path, here: Certificate | None, of_log: Certificate) -> None:
+    """Raise ConfigError unless the root `here`, in `folder`, is that of the log: it has one for ever, under which verifiers know it."""
+    if here is not None and here.fingerprint == of_log.fingerprint:
+        return
+    found = f"has another, {here.fingerprint.hex()}" if here else "has none"
+    raise ConfigError(
+        f"the root of this log is {of_log.fingerprint.hex()}, and {folder} {found}",
+        hint="Put the log's own folder of keys back from its backup, or name it with audit.keys. No other root can take over: a new log is a new database.",
+        field="audit.keys",
+    )
+
+
 def read_certificate(file: Path) -> Certificate:
     """The certificate in `file`. Raises ConfigError."""
     text = _read(file)

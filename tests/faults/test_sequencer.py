@@ -19,7 +19,6 @@ import pytest
 from app.audit.intake.gaps import Gaps
 from app.audit.intake.intake import Intake
 from app.audit.sequencing.process import LogProcess
-from app.audit.sequencing.session import connected
 from app.clock import SystemClock
 from app.database import SEQUENCER, DatabaseUrls, create_engine, migrate
 from app.errors import DependencyDown
@@ -129,7 +128,7 @@ async def own_server() -> AsyncIterator[OwnServer]:
 @contextlib.asynccontextmanager
 async def tending(url: str, keys: KeyFolder, settings: DatabaseSettings = PATIENT) -> AsyncIterator[LogProcess]:
     """The log's process, within this one, until everything is sequenced and signed."""
-    process = LogProcess(url, settings, keys, SystemClock(), Metrics())
+    process = LogProcess(url, keys, SystemClock(), timeout_ms=settings.timeout_ms)
     task = asyncio.create_task(process.run())
     yield process
     process.bell.end()
@@ -196,11 +195,10 @@ async def test_no_entry_is_lost_however_often_the_process_is_killed(
 async def test_two_that_think_they_lead_make_one_log(database_urls: DatabaseUrls, sequencer_url: str, key_folder: KeyFolder):
     """Whatever became of the leader's lock: numbers stay gapless, entries single, and of each size there is one checkpoint."""
     writers = Writers(database_urls.intake)
-    processes = [LogProcess(sequencer_url, PATIENT, key_folder, SystemClock(), Metrics()) for _ in range(2)]
+    processes = [LogProcess(sequencer_url, key_folder, SystemClock(), timeout_ms=PATIENT.timeout_ms) for _ in range(2)]
 
     async def tend(process: LogProcess) -> None:
-        async with connected(sequencer_url, timeout_ms=PATIENT.timeout_ms) as connection:
-            await process._tend(connection)
+        await process._tend()
 
     tasks = [asyncio.create_task(tend(process)) for process in processes]
     async with writers.writing():

@@ -16,7 +16,7 @@ from app.audit.format.checkpoint import parse
 from app.audit.format.leaf import leaf_hash
 from app.audit.format.merkle import is_consistent, root_by_inclusion
 from app.audit.reading.export import Wanted
-from app.audit.reading.lag import LEADER_LOCK
+from app.audit.reading.lag import LEADER_LOCK, TENDING_LOCK
 from app.audit.records.access import Asked, sensitive_access
 from app.audit.records.entry import Entry, Sealed
 from app.audit.verification.verify import verify
@@ -411,7 +411,7 @@ def access(sealed: Sealed, *, tenant: str = "a", subject: str | None = None) -> 
 
 
 async def test_it_is_seen_whether_anybody_leads_the_log(grown_log: GrownLog):
-    """The standing of the log says who waits, what is signed, and whether a process holds the lead in this very database."""
+    """The standing of the log says who waits, what is signed, and whether a process holds the lead in this very database and gets on."""
     await grown_log.grow(3)
     await grown_log.sign()
     await grown_log.intake.write(access(Sealed()))
@@ -421,11 +421,15 @@ async def test_it_is_seen_whether_anybody_leads_the_log(grown_log: GrownLog):
     async with grown_log.connection.transaction():
         await grown_log.connection.execute("SELECT pg_advisory_xact_lock(%s)", [LEADER_LOCK])
         await watch.look()
-    led = watch.standing
+        led = watch.standing
+        await grown_log.connection.execute("SELECT pg_advisory_xact_lock_shared(%s)", [TENDING_LOCK])
+        await watch.look()
+    tended = watch.standing
 
     assert alone is not None
     assert led is not None
-    assert (alone.led, led.led) == (False, True)
+    assert tended is not None
+    assert [(one.led, one.tended) for one in (alone, led, tended)] == [(False, False), (True, False), (True, True)]
     assert (alone.size, alone.backlog, alone.oldest, alone.signed_size, alone.signed) == (3, 1, MADE, 3, MADE)
 
 
@@ -436,7 +440,8 @@ async def test_a_writer_with_wrong_ideas_of_time_hides_no_standstill(grown_log: 
     await grown_log.superuser.execute("INSERT INTO audit.intake VALUES (gen_random_uuid(), 'd400', %s, 'x')", [instant])
     grown_log.clock.advance(60_000)
     await grown_log.log.watch.look()
-    well, detail = await grown_log.log.watch.told()
+    watch = grown_log.log.watch
 
-    assert not well
-    assert "0 entries, nothing is signed; 2 wait, the first for " in detail
+    assert watch.standing is not None
+    assert watch.standing.backlog == 2
+    assert watch.late

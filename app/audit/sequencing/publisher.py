@@ -6,6 +6,7 @@ which is tried again each second; /readyz tells the age of the newest checkpoint
 
 import asyncio
 from datetime import datetime
+from pathlib import Path
 
 import structlog
 
@@ -18,6 +19,7 @@ from app.audit.sequencing.session import Connection
 from app.clock import Clock
 from app.errors import SluiceError
 from app.signing.certificates import Certificate
+from app.signing.key_files import refuse_another_root
 from app.signing.keys import KeyFolder
 from app.signing.sm2 import PublicKey
 
@@ -30,6 +32,12 @@ class SignerExpired(SluiceError):
     code = "signer_expired"
     exit_code = 6
     hint = "Make another with `sluice audit keys rotate`; the running process takes it within a second."
+
+
+async def check_root(connection: Connection, folder: Path, here: Certificate | None) -> None:
+    """Raise ConfigError where the log was begun under another root than that of the keys in `folder`, `here`, which is None without any."""
+    for (der,) in await (await connection.execute(QUERIES["root"])).fetchall():
+        refuse_another_root(folder, here, Certificate.load(der))
 
 
 class Publisher:
@@ -46,7 +54,12 @@ class Publisher:
         return ends if self._clock.utcnow() <= ends else None
 
     async def introduce(self, connection: Connection) -> list[Entry]:
-        """Store all certificates that the log does not have yet; the entries that say so belong into the same transaction."""
+        """Store all certificates that the log does not have yet; the entries that say so belong into the same transaction.
+
+        Raises ConfigError where the log has another root, which nobody can have given it meanwhile: we hold its head.
+        """
+        await connection.execute(QUERIES["lock_head"])
+        await check_root(connection, self._keys.path, self._keys.root)
         root, *signers = self._keys.certificates
         await self._add(connection, "root", root)
         added = [(signer, await self._add(connection, "signer", signer)) for signer in signers]

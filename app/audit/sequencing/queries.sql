@@ -52,6 +52,14 @@ UPDATE audit.head SET size = %(size)s, chain = %(chain)s, frontier = %(frontier)
 -- Whether this session leads from now on, or another does.
 SELECT pg_try_advisory_lock(%(lock)s)
 
+-- name: tend
+-- Shows that whoever leads gets on, for as long as this session lives; shared, since our last one may not be gone yet.
+SELECT pg_advisory_lock_shared(%(lock)s)
+
+-- name: root
+-- The certificate under which the log was begun: it has that one for ever.
+SELECT der FROM audit.certificate WHERE role = 'root' ORDER BY added, fingerprint LIMIT 1
+
 -- name: head
 -- Where the log ends, and the newest checkpoint of it.
 SELECT log, head.size, frontier, newest.size AS signed, note
