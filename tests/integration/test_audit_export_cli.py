@@ -19,6 +19,7 @@ from app.audit.format.export_file import read_header
 from app.audit.format.merkle import covering
 from app.audit.reading.log import AuditUnavailable
 from app.audit.reading.proofs import BodyPurged
+from app.audit.verification.report import NotChecked
 from app.cli.audit import app
 from app.database import DatabaseUrls
 from app.errors import BadRequest, ConfigError
@@ -79,7 +80,7 @@ async def test_an_export_is_written_and_verified(grown_log: GrownLog, audit: Slu
     verified = await audit("verify", "--export", out, "--root", root)
 
     assert (written.exit_code, verified.exit_code) == (0, 0), (written.output, verified.output)
-    assert "entries 0 to 299 of 300" in written.stderr
+    assert written.stderr == f"{out}: entries 0 to 299 of 300 under the newest checkpoint\n"
     assert (out.stat().st_mode & 0o777, names(out.parent, "*")) == (0o600, ["log.jsonl"])
     assert await reads(grown_log) == [(f"cli:{pwd.getpwuid(os.getuid()).pw_name}", "export", 300)]
 
@@ -126,7 +127,7 @@ async def test_what_fails_leaves_the_file_that_was_there(grown_log: GrownLog, au
         await audit("proof", 1, "--out", out)
     with pytest.raises(BadRequest, match="--from"):
         await audit("export", "--from", "yesterday", "--out", out)
-    with pytest.raises(ConfigError, match="--anchor"):
+    with pytest.raises(NotChecked, match="--anchor"):
         await audit("export", "--anchor", missing, "--out", out)
     with pytest.raises(ConfigError, match="File exists"):
         await audit("export", "--out", out / "below")

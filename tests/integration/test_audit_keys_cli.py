@@ -168,6 +168,16 @@ def test_import_takes_an_encrypted_key_with_its_passphrase(keys: Sluice, operato
     assert keys("import", *operator.files, f"--key-passphrase=file:{other}").exit_code == 0
 
 
+def test_the_answer_is_all_that_is_printed(keys: Sluice, operator: Operator, var: Path):
+    """The first import into a serve's own folder makes a passphrase, and no line of a log stands beside the answer to it."""
+    done = CliRunner().invoke(app, ["import", *operator.files, "--var", str(var)])
+
+    first, second = done.stdout.splitlines()
+    assert first.startswith(f"{operator.certificate.subject} signs from now on")
+    assert second == f"SM3 fingerprint {operator.certificate.fingerprint.hex()}"
+    assert done.stderr == ""
+
+
 @pytest.mark.parametrize("name", ["key", "certificate", "root"])
 @pytest.mark.parametrize("content", [None, b"", b"\xff\xfe"], ids=["none", "empty", "no text"])
 def test_import_names_the_file_that_will_not_do(keys: Sluice, operator: Operator, tmp_path: Path, name: str, content: bytes | None):

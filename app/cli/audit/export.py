@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from app.cli.audit.anchors import notes
 from app.cli.operator import operator
-from app.cli.options import Overrides
+from app.cli.options import Config, Overrides, Var, quiet_settings_of
 
 if TYPE_CHECKING:
     from app.audit.format.export_file import Header
@@ -15,9 +16,6 @@ if TYPE_CHECKING:
     from app.audit.reading.log import Log
 
 T = TypeVar("T")
-
-Var = Annotated[Path, typer.Option("--var", help="the folder that serve was given, for its embedded database")]
-Config = Annotated[Path | None, typer.Option(help="settings file; without it sluice.yaml in --var")]
 
 
 def export(
@@ -79,7 +77,7 @@ async def _write(log: "Log", wanted: "Wanted", write: Callable[[bytes], object])
 
     exported = await log.export(wanted, operator=operator())
     header, done = exported.header, 0
-    with typer.progressbar(length=header.end - header.first, label="entries", file=sys.stderr) as bar:
+    with typer.progressbar(length=header.end - header.first, label="entries", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
         async with contextlib.aclosing(exported.lines) as batches:
             async for batch in batches:
                 write(batch.lines)
@@ -97,15 +95,10 @@ def _check_out(out: Path) -> None:
 
 
 def _sizes(anchor: Path) -> tuple[int, ...]:
-    """The sizes of the checkpoints in a file. Raises ConfigError, NoteRefused."""
-    from app.audit.format.checkpoint import notes_in, parse
-    from app.errors import ConfigError
+    """The sizes of the checkpoints in a file. Raises NotChecked, NoteRefused."""
+    from app.audit.format.checkpoint import parse
 
-    try:
-        text = anchor.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"--anchor: {anchor}: {getattr(error, 'strerror', None) or 'not UTF-8'}", hint="Name a file of notes.") from None
-    return tuple(parse(note)[0].size for note in notes_in(text))
+    return tuple(parse(note)[0].size for note in notes(anchor))
 
 
 def _with_log(work: "Callable[[Log], Awaitable[T]]", var: Path, config: Path | None, overrides: list[str] | None) -> T:
@@ -117,13 +110,10 @@ def _with_log(work: "Callable[[Log], Awaitable[T]]", var: Path, config: Path | N
     from app.audit.reading.log import Log
     from app.clock import SystemClock
     from app.database import create_engine
-    from app.observability.logs import configure_logs
     from app.observability.metrics import Metrics
     from app.postgres import urls_beside_serve
-    from app.settings import load_settings, settings_file
 
-    settings = load_settings(settings_file(config, var), tuple(overrides or ()))
-    configure_logs(settings.log_level, settings.log_format, "audit")
+    settings = quiet_settings_of(config, var, overrides, "audit")
     urls = urls_beside_serve(settings, var)
 
     async def run() -> T:
