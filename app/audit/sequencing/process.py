@@ -19,8 +19,9 @@ from app.audit.reading.hashes import LogDamaged
 from app.audit.reading.lag import TENDING_LOCK
 from app.audit.sequencing.head import check
 from app.audit.sequencing.leader import keep_lead, take_lead
-from app.audit.sequencing.publisher import Publisher, check_root
+from app.audit.sequencing.publisher import Publisher
 from app.audit.sequencing.queries import QUERIES
+from app.audit.sequencing.root import check_root
 from app.audit.sequencing.sequencer import Batch, Sequencer
 from app.audit.sequencing.session import Connection, connected, within
 from app.clock import Clock, SystemClock

@@ -6,7 +6,6 @@ which is tried again each second; /readyz tells the age of the newest checkpoint
 
 import asyncio
 from datetime import datetime
-from pathlib import Path
 
 import structlog
 
@@ -15,11 +14,11 @@ from app.audit.records.entry import SERVICE, Entry
 from app.audit.records.key import signer_created, signer_facts, signer_rotated
 from app.audit.sequencing.head import newest
 from app.audit.sequencing.queries import QUERIES
+from app.audit.sequencing.root import check_root
 from app.audit.sequencing.session import Connection
 from app.clock import Clock
 from app.errors import SluiceError
 from app.signing.certificates import Certificate
-from app.signing.key_files import refuse_another_root
 from app.signing.keys import KeyFolder
 from app.signing.sm2 import PublicKey
 
@@ -32,12 +31,6 @@ class SignerExpired(SluiceError):
     code = "signer_expired"
     exit_code = 6
     hint = "Make another with `sluice audit keys rotate`; the running process takes it within a second."
-
-
-async def check_root(connection: Connection, folder: Path, here: Certificate | None) -> None:
-    """Raise ConfigError where the log was begun under another root than that of the keys in `folder`, `here`, which is None without any."""
-    for (der,) in await (await connection.execute(QUERIES["root"])).fetchall():
-        refuse_another_root(folder, here, Certificate.load(der))
 
 
 class Publisher:
