@@ -71,16 +71,14 @@ def sensitive_access(
     )
 
 
-def access_confirmed(
-    asked: Asked, *, recorded: datetime, retention_days: int | None, obligations_met: Sequence[str], sealed: Sealed | None = None
-) -> Entry:
-    """The gateway says that it met the obligations of an unconfirmed access. `sealed` may hold no text: the access has them."""
+def access_confirmed(asked: Asked, *, recorded: datetime, retention_days: int | None, obligations_met: Sequence[str]) -> Entry:
+    """The gateway says that it met the obligations of an unconfirmed access. It has no sealed text: the access has them."""
     return asked.entry(
         "sensitive.access",
         "confirmed",
         recorded=recorded,
         retention_days=retention_days,
-        sealed=sealed,
+        sealed=None,
         reasons=(),
         obligations_met=list(obligations_met),
     )

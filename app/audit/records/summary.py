@@ -1,6 +1,5 @@
 """Entries that count decisions: one a minute, tenant, model and outcome."""
 
-from collections.abc import Mapping
 from datetime import datetime
 
 from app.audit.records.entry import SERVICE, Entry, seal
@@ -8,20 +7,11 @@ from app.instants import rfc3339
 
 
 def decisions_minute(
-    *,
-    recorded: datetime,
-    minute: datetime,
-    tenant: str | None,
-    model: str | None,
-    outcome: str,
-    count: int,
-    replica: str,
-    reasons: Mapping[str, int] | None = None,
+    *, recorded: datetime, minute: datetime, tenant: str | None, model: str | None, outcome: str, count: int, replica: str
 ) -> Entry:
-    """`count` decisions of `replica` in the minute that begins at `minute` ended in `outcome`; `reasons` counts them by first code.
+    """`count` decisions of `replica` in the minute that begins at `minute` ended in `outcome`.
 
     A tenant or model that is None stands for all that the registry or the catalogue does not know.
     """
-    told = [{"code": code, "count": reasons[code]} for code in sorted(reasons)] if reasons else None
-    details = {"minute": rfc3339(minute), "model": model, "count": count, "replica": replica, "reasons": told}
+    details = {"minute": rfc3339(minute), "model": model, "count": count, "replica": replica}
     return seal("decisions.minute", recorded=recorded, operator=SERVICE, tenant=tenant, outcome=outcome, details=details)
