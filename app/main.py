@@ -131,7 +131,7 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
     once = Once(Decider(rooms), limiter, metrics)
     background = Background(clock, metrics)
     looks = Transactions(engines["registry"], metrics, call="readyz", timeout_ms=LOOK_MS)
-    health = Parts(rooms, loader, opa, looks, background, audit.watch, own_log_process=settings.database.url == EMBEDDED).health(metrics)
+    health = Parts(rooms, loader, opa, looks, background, audit.lag, own_log_process=settings.database.url == EMBEDDED).health(metrics)
 
     def follow_telemetry() -> Coroutine[Any, Any, None]:
         return follow(around.telemetry, follower, clock, token=around.telemetry_token)
@@ -145,7 +145,7 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
             background.start("policy", loader.watch)
             background.start("readings", readings.publish)
             background.start("telemetry", follow_telemetry)
-            background.start("log", audit.watch.follow)
+            background.start("log", audit.lag.follow)
             for name, work in {**nodes.work(), **writers.work()}.items():
                 background.start(name, work)
             background.start("leases", lambda: _expire_leases(limiter))

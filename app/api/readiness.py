@@ -6,7 +6,7 @@ from sqlalchemy import text
 
 from app.api.gauges import show
 from app.api.status import Health
-from app.audit.reading.lag import Watch
+from app.audit.reading.lag import LagWatch
 from app.background import Background
 from app.decision.decide import Rooms
 from app.errors import DependencyDown
@@ -32,7 +32,7 @@ class Parts:
     looks: Transactions
     """Bounded by LOOK_MS, since a frozen server holds whoever waits for it."""
     background: Background
-    log: Watch
+    log: LagWatch
     own_log_process: bool
     """Whether serve starts the process of the log, and has its lines among its own."""
 
@@ -98,13 +98,13 @@ class Parts:
 
     async def log_kept(self) -> tuple[bool, str]:
         """Whether the log keeps up, and who does not where it does not."""
-        standing, waited_s, signed_s = self.log.standing, self.log.backlog_age_s(), self.log.checkpoint_age_s()
-        if standing is None or waited_s is None:
+        lag, waited_s, signed_s = self.log.newest, self.log.backlog_age_s(), self.log.checkpoint_age_s()
+        if lag is None or waited_s is None:
             return False, "unknown: the log cannot be read; decisions go on where nothing must be logged first"
-        signed = "nothing is signed" if signed_s is None else f"{standing.signed_size} of them signed {signed_s:.0f} s ago"
-        waiting = f"; {standing.backlog} wait, the first for {waited_s:.0f} s" if standing.backlog else ""
-        trouble = self._log_trouble(led=standing.led)
-        told = f"{standing.size} entries, {signed}{waiting}"
+        signed = "nothing is signed" if signed_s is None else f"{lag.signed_size} of them signed {signed_s:.0f} s ago"
+        waiting = f"; {lag.backlog} wait, the first for {waited_s:.0f} s" if lag.backlog else ""
+        trouble = self._log_trouble(led=lag.led)
+        told = f"{lag.size} entries, {signed}{waiting}"
         return not trouble, f"{told}; {trouble}. Decisions go on" if trouble else told
 
     def _log_trouble(self, *, led: bool) -> str:

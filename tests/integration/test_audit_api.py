@@ -1,7 +1,6 @@
 """/audit over HTTP, down to PostgreSQL."""
 
 import base64
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Annotated, Any
 
@@ -96,7 +95,7 @@ NOT_THERE = [
 
 
 @pytest.fixture
-async def api(grown_log: GrownLog) -> AsyncIterator[FastAPI]:
+def api(grown_log: GrownLog) -> FastAPI:
     built = FastAPI()
 
     async def principal(x_role: Annotated[str, Header()] = "auditor") -> Principal:
@@ -411,26 +410,26 @@ def access(sealed: Sealed, *, tenant: str = "a", subject: str | None = None) -> 
 
 
 async def test_it_is_seen_whether_anybody_leads_the_log(grown_log: GrownLog):
-    """The standing of the log says who waits, what is signed, and whether a process holds the lead in this very database and gets on."""
+    """The lag of the log says who waits, what is signed, and whether a process holds the lead in this very database and gets on."""
     await grown_log.grow(3)
     await grown_log.sign()
     await grown_log.intake.write(access(Sealed()))
-    watch = grown_log.log.watch
+    watch = grown_log.log.lag
     await watch.look()
-    alone = watch.standing
+    alone = watch.newest
     async with grown_log.connection.transaction():
         await grown_log.connection.execute("SELECT pg_advisory_xact_lock(%s)", [LEADER_LOCK])
         await watch.look()
-        led = watch.standing
+        led = watch.newest
         await grown_log.connection.execute("SELECT pg_advisory_xact_lock_shared(%s)", [TENDING_LOCK])
         await watch.look()
-    tended = watch.standing
+    tended = watch.newest
 
     assert alone is not None
     assert led is not None
     assert tended is not None
     assert [(one.led, one.tended) for one in (alone, led, tended)] == [(False, False), (True, False), (True, True)]
-    assert (alone.size, alone.backlog, alone.oldest, alone.signed_size, alone.signed) == (3, 1, MADE, 3, MADE)
+    assert (alone.size, alone.backlog, alone.oldest, alone.signed_size, alone.signed_at) == (3, 1, MADE, 3, MADE)
 
 
 @pytest.mark.parametrize("instant", ["-infinity", "0044-03-15 BC", "10000-01-01", "infinity"])
@@ -439,9 +438,9 @@ async def test_a_writer_with_wrong_ideas_of_time_hides_no_standstill(grown_log: 
     await grown_log.intake.write(access(Sealed()))
     await grown_log.superuser.execute("INSERT INTO audit.intake VALUES (gen_random_uuid(), 'd400', %s, 'x')", [instant])
     grown_log.clock.advance(60_000)
-    await grown_log.log.watch.look()
-    watch = grown_log.log.watch
+    await grown_log.log.lag.look()
+    watch = grown_log.log.lag
 
-    assert watch.standing is not None
-    assert watch.standing.backlog == 2
+    assert watch.newest is not None
+    assert watch.newest.backlog == 2
     assert watch.late

@@ -35,8 +35,8 @@ _LOOK = text("""
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """The log at one moment."""
+class Lag:
+    """How far the log had come at one moment."""
 
     log: str
     """Its origin."""
@@ -47,20 +47,20 @@ class Standing:
     """When the first of those was recorded."""
     signed_size: int
     """Of the newest checkpoint; 0 without one."""
-    signed: datetime | None
+    signed_at: datetime | None
     led: bool
     """Whether some process is there to sequence and sign it."""
     tended: bool
     """Whether it gets on with that."""
 
 
-class Watch:
-    """Keeps the newest standing of the log for whoever asks."""
+class LagWatch:
+    """Keeps the newest lag of the log for whoever asks."""
 
     def __init__(self, transactions: Transactions, clock: Clock) -> None:
         self._transactions = transactions
         self._clock = clock
-        self.standing: Standing | None = None
+        self.newest: Lag | None = None
         """None while it is not known."""
         self.stands_since: datetime | None = None
         """When the log was first seen led and not tended; None where it is not so now."""
@@ -73,15 +73,15 @@ class Watch:
             await asyncio.sleep(LOOK_EVERY_S)
 
     async def look(self) -> None:
-        """Look once; an outage makes the standing unknown."""
-        before = self.standing
+        """Look once; an outage makes it unknown."""
+        before = self.newest
         try:
             now = await self._transactions.run(_look)
         except DependencyDown:
-            self.standing = None
+            self.newest = None
             return
         except BaseException:
-            self.standing = None
+            self.newest = None
             raise
         moved = before is None or before.signed_size < now.signed_size
         if now.size == now.signed_size:
@@ -90,17 +90,17 @@ class Watch:
             self._unsigned_since_ms = self._clock.monotonic_ms()
         stands = now.led and not now.tended
         self.stands_since = (self.stands_since or self._clock.utcnow()) if stands else None
-        self.standing = now
+        self.newest = now
 
     def backlog_age_s(self) -> float | None:
         """How long the first entry of the intake has waited: 0 where none waits, None while that is not known."""
-        if self.standing is None:
+        if self.newest is None:
             return None
-        return 0.0 if self.standing.oldest is None else self._age_s(self.standing.oldest)
+        return 0.0 if self.newest.oldest is None else self._age_s(self.newest.oldest)
 
     def checkpoint_age_s(self) -> float | None:
         """Age of the newest checkpoint; None where there is none or that is not known."""
-        return None if self.standing is None or self.standing.signed is None else self._age_s(self.standing.signed)
+        return None if self.newest is None or self.newest.signed_at is None else self._age_s(self.newest.signed_at)
 
     @property
     def late(self) -> bool:
@@ -112,6 +112,6 @@ class Watch:
         return max(0.0, (self._clock.utcnow() - since).total_seconds())  # the clock that wrote it may be ahead of ours
 
 
-async def _look(connection: AsyncConnection) -> Standing:
+async def _look(connection: AsyncConnection) -> Lag:
     row = (await connection.execute(_LOOK, {"leader_lock": LEADER_LOCK, "tending_lock": TENDING_LOCK})).one()
-    return Standing(origin_of(str(row.log)), row.size, row.entries, row.oldest, row.signed_size or 0, row.signed, row.led, row.tended)
+    return Lag(origin_of(str(row.log)), row.size, row.entries, row.oldest, row.signed_size or 0, row.signed, row.led, row.tended)

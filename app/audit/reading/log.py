@@ -19,7 +19,7 @@ from app.audit.reading import entries, proofs
 from app.audit.reading.checkpoints import SignedCheckpoint, certificates, fresh, newest
 from app.audit.reading.entries import Filters, Logged, Page
 from app.audit.reading.export import Batch, Exports, Wanted
-from app.audit.reading.lag import Watch
+from app.audit.reading.lag import LagWatch
 from app.audit.reading.proofs import Extension, Inclusion
 from app.audit.reading.unsealed import Unsealed, unseal
 from app.audit.records.log import log_read
@@ -79,7 +79,7 @@ class Log:
         self._exports = Exports(engine, metrics)
         self._intake = intake
         self._clock = clock
-        self.watch = Watch(self._transactions, clock)
+        self.lag = LagWatch(self._transactions, clock)
 
     async def entries(self, filters: Filters, page: Page, *, operator: str, keys: SubjectKeys | None = None) -> EntriesRead:
         """One page of entries; `keys` open what is sealed. Raises SearchTooLong, DatabaseDown, AuditUnavailable."""
