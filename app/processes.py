@@ -180,7 +180,8 @@ class Kept:
             began_ms = self._clock.monotonic_ms()
             code = await self.child.wait()
             pause_s = backoff.after((self._clock.monotonic_ms() - began_ms) / 1000)
-            log.error("child_died", child=self.child.name, code=code, restart_in_s=pause_s, tail=list(self.child.tail))
+            say = log.error if code else log.warning  # somebody asked it to end, which is no failure of its own
+            say("child_died", child=self.child.name, code=code, restart_in_s=pause_s, tail=list(self.child.tail))
             await self._sleep(pause_s)
             try:
                 self.child = await self._again()

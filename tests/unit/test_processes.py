@@ -207,6 +207,17 @@ async def test_a_kept_child_is_started_again():
     }
 
 
+async def test_an_end_in_good_order_is_no_error():
+    """A child that somebody asked to end is started again all the same, and that is worth a warning."""
+    launcher = Launcher(ManualClock(), lambda _: asyncio.sleep(0))
+    with capture_logs() as events:
+        kept = await launcher.keep("obedient", shell("exit 0"))
+        await until(lambda: kept.restarts >= 1)
+        await launcher.stop_all()
+
+    assert next(event["log_level"] for event in events if event["event"] == "child_died") == "warning"
+
+
 async def test_a_start_that_fails_is_tried_again(tmp_path):
     """A program that is gone at a restart, as in the middle of an upgrade, is started once it is back."""
     program = tmp_path / "program"
