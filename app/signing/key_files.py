@@ -17,6 +17,8 @@ from app.signing.certificates import Certificate, CertificateRefused, verify_iss
 from app.signing.sm2 import KeyRefused, PrivateKey
 
 SIGNER_FILE = re.compile(r"([0-9]{4,})\.pem")
+MAX_MAKER_BYTES = 128
+"""Names of users are shorter; whatever else stands there is not worth an entry."""
 RESTORE = "Restore it from a copy of this folder."
 _ENCRYPTED = "ENCRYPTED PRIVATE KEY"
 _CLEAR = ("PRIVATE KEY", "EC PRIVATE KEY")
@@ -44,6 +46,29 @@ def root_file(folder: Path) -> Path:
 def signer_file(folder: Path, number: int) -> Path:
     """The certificate of the signer `number`, counted from 1; its private key has the suffix .key."""
     return folder / "signers" / f"{number:04}.pem"
+
+
+def write_maker(folder: Path, number: int, maker: str | None) -> None:
+    """Note beside the signer `number` who had it made or brought it: an operator, or None for the process of the log. Raises ConfigError."""
+    file = _maker_file(folder, number)
+    if maker is not None:
+        private_files.replace(file, maker.encode())
+        return
+    with told(file, "Let this user write to its folder."):
+        file.unlink(missing_ok=True)
+
+
+def read_maker(folder: Path, number: int) -> str | None:
+    """Who that was, as far as the folder knows; it is its owner's word, and no reason to sign nothing where it cannot be read."""
+    try:
+        maker = private_files.read(_maker_file(folder, number))[:MAX_MAKER_BYTES].decode()
+    except (ConfigError, UnicodeDecodeError):
+        return None
+    return maker if maker and maker.isprintable() else None
+
+
+def _maker_file(folder: Path, number: int) -> Path:
+    return signer_file(folder, number).with_suffix(".by")
 
 
 def newest_signer(folder: Path) -> int:

@@ -4,6 +4,7 @@
     root.key            its private key; not here where an operator keeps it elsewhere
     signers/0001.pem    certificates of all signers that ever were, in their order
     signers/0002.key    the private key of the newest alone
+    signers/0002.by     who ran the command that made or brought it; not there for one that the process of the log made
     lock                held by whoever changes the folder
 
 Private keys are PKCS#8, encrypted with one passphrase; files are 0600 in folders of 0700. The private key of a signer goes when the
@@ -31,12 +32,14 @@ from app.signing.key_files import (
     read_certificate,
     read_certificates,
     read_key,
+    read_maker,
     read_root,
     refuse_another_root,
     root_file,
     signer_file,
     told,
     write_key,
+    write_maker,
 )
 from app.signing.sm2 import PrivateKey
 
@@ -123,16 +126,22 @@ class KeyFolder:
         except ConfigError:
             return False
 
-    def rotate(self, now: datetime) -> Certificate:
+    def maker(self, signer: Certificate) -> str | None:
+        """The operator who had this signer made or brought it; None where the process of the log did, or nobody knows."""
+        return read_maker(self.path, self._certificates.signers.index(signer) + 1)
+
+    def rotate(self, now: datetime, *, operator: str | None = None) -> Certificate:
         """Issue the next signer, open it, and remove the private key of the last one. Raises ConfigError."""
         read_certificates(self.path)  # before anything is made where there is nothing to rotate
         with self._locked():
             signers = read_certificates(self.path).signers
-            self._issue(len(signers) + 1, now)
+            self._issue(len(signers) + 1, now, operator)
         self.open(now)
         return self.certificate
 
-    def import_signer(self, key: PrivateKey, certificate: Certificate, root: Certificate | None, now: datetime) -> Certificate:
+    def import_signer(
+        self, key: PrivateKey, certificate: Certificate, root: Certificate | None, now: datetime, *, operator: str | None = None
+    ) -> Certificate:
         """Take a signer that an operator's own root issued as the next one. Raises ConfigError; nothing changed then.
 
         `root` may be left out where the folder has one, and must be the same otherwise: a log keeps its root.
@@ -146,7 +155,7 @@ class KeyFolder:
             if newest:
                 self._refuse_unfit_import(certificate)
             private_files.write_once(root_file(self.path), issuer.pem.encode())
-            self._install(newest + 1, key, certificate)
+            self._install(newest + 1, key, certificate, operator)
         self.open(now)
         return self.certificate
 
@@ -177,9 +186,9 @@ class KeyFolder:
             key = PrivateKey.generate()
             write_key(root.with_suffix(".key"), key, self._passphrase)
             private_files.replace(root, make_root(key, now).pem.encode())
-        self._issue(1, now)
+        self._issue(1, now, None)
 
-    def _issue(self, number: int, now: datetime) -> None:
+    def _issue(self, number: int, now: datetime, operator: str | None) -> None:
         file = root_file(self.path)
         root, key_file = read_certificate(file), file.with_suffix(".key")
         if not key_file.exists():
@@ -192,12 +201,13 @@ class KeyFolder:
         certificate = make_signer(key.spki, root_key, root, now)
         with told(file, "Is this machine's clock right? A root whose time is over takes a new log with keys of its own."):
             verify_issued(certificate, root, now)
-        self._install(number, key, certificate)
+        self._install(number, key, certificate, operator)
 
-    def _install(self, number: int, key: PrivateKey, certificate: Certificate) -> None:
+    def _install(self, number: int, key: PrivateKey, certificate: Certificate, operator: str | None) -> None:
         """The certificate comes last: it makes the signer the newest, and by then its key is there."""
         file = signer_file(self.path, number)
         write_key(file.with_suffix(".key"), key, self._passphrase)
+        write_maker(self.path, number, operator)
         private_files.replace(file, certificate.pem.encode())
 
     def _remove_keys_before(self, newest: Path) -> None:

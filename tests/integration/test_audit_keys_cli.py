@@ -1,6 +1,7 @@
 """`sluice audit keys` on a folder of keys; no database is needed."""
 
 import base64
+import getpass
 import json
 import logging
 import os
@@ -83,6 +84,7 @@ def test_rotate_issues_the_next_signer(keys: Sluice, folder: KeyFolder, forbidde
     folder.open(SystemClock().utcnow())
     assert folder.certificate.subject in done.stdout
     assert folder.certificate.fingerprint.hex() in done.stdout
+    assert folder.maker(folder.certificate) == f"cli:{getpass.getuser()}"
     assert forbidden == ["forbid"]
 
 

@@ -59,18 +59,16 @@ class Publisher:
         return [self._entry(signer, before) for signer, before in added if before is not None]
 
     async def publish(self, connection: Connection) -> int:
-        """Sign the head unless that is done, and tell who waits; the size of the newest checkpoint, 0 for an empty log.
+        """Sign the head unless that is done; the size of the newest checkpoint, 0 for an empty log.
 
         Raises psycopg.Error, LogDamaged, SignerExpired, SigningFailed, NoteRefused.
         """
         head = await newest(connection)
         checkpoint = head.checkpoint
-        async with connection.transaction():
-            if head.size > head.signed:
-                note = await asyncio.to_thread(self._signed, checkpoint)
-                values = {"size": head.size, "note": note, "signed": self._clock.utcnow()}
-                await connection.execute(QUERIES["add_checkpoint"], values)
-            await connection.execute(QUERIES["tell_checkpoint"], {"size": str(head.size)})
+        if head.size > head.signed:
+            note = await asyncio.to_thread(self._signed, checkpoint)
+            values = {"size": head.size, "note": note, "signed": self._clock.utcnow()}
+            await connection.execute(QUERIES["add_checkpoint"], values)
         return head.size
 
     def _signed(self, checkpoint: Checkpoint) -> str:
@@ -92,10 +90,10 @@ class Publisher:
         return [Certificate.load(before) for (before,) in added if before is not None]
 
     def _entry(self, certificate: Certificate, before: list[Certificate]) -> Entry:
-        after, recorded = _facts(certificate), self._clock.utcnow()
+        after, recorded, operator = _facts(certificate), self._clock.utcnow(), self._keys.maker(certificate) or SERVICE
         if not before:
-            return signer_created(recorded=recorded, operator=SERVICE, signer=after)
-        return signer_rotated(recorded=recorded, operator=SERVICE, before=_facts(before[0]), after=after)
+            return signer_created(recorded=recorded, operator=operator, signer=after)
+        return signer_rotated(recorded=recorded, operator=operator, before=_facts(before[0]), after=after)
 
 
 def _facts(certificate: Certificate) -> dict[str, str]:

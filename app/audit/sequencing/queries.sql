@@ -79,10 +79,6 @@ SELECT (SELECT der FROM before) AS before FROM added
 -- One checkpoint; of two for one size the first stays.
 INSERT INTO audit.checkpoint (size, note, signed) VALUES (%(size)s, %(note)s, %(signed)s) ON CONFLICT DO NOTHING
 
--- name: tell_checkpoint
--- Who asked for a checkpoint hears of it when it is committed.
-SELECT pg_notify('sluice_checkpointed', %(size)s)
-
 -- name: rights
 -- Who we are, and whether we could undo what the triggers on the log refuse.
 SELECT current_user, rolsuper OR pg_has_role((SELECT nspowner FROM pg_namespace WHERE nspname = 'audit'), 'MEMBER')

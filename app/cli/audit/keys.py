@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from app.cli.operator import operator
 from app.cli.options import Config, Overrides, Var, print_table, quiet_settings_of
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def rotate(*, var: Var = Path("var"), config: Config = None, overrides: Override
     """Issue the next signer and remove the private key of the last one; a running `audit run` follows within seconds."""
     from app.clock import SystemClock
 
-    _tell_signer(_open_folder(var, config, overrides).rotate(SystemClock().utcnow()))
+    _tell_signer(_open_folder(var, config, overrides).rotate(SystemClock().utcnow(), operator=operator()))
 
 
 @app.command("import")
@@ -52,7 +53,7 @@ def import_(
     if root:
         with told(root, "Name a certificate in PEM that this user may read."):
             issuer = Certificate.load_pem(root.read_bytes())
-    _tell_signer(folder.import_signer(private, public, issuer, SystemClock().utcnow()))
+    _tell_signer(folder.import_signer(private, public, issuer, SystemClock().utcnow(), operator=operator()))
 
 
 @app.command()

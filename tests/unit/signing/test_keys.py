@@ -103,6 +103,15 @@ def test_a_rotation_brings_the_next_signer(key_folder: KeyFolder, keys_path: Pat
     assert names(keys_path) == {"lock", "root.key", "root.pem", "signers/0001.pem", "signers/0002.key", "signers/0002.pem"}
 
 
+def test_the_folder_knows_who_had_a_signer_made(key_folder: KeyFolder, keys_path: Path):
+    """It stands beside the certificate; what a process made, or what nobody can read, is nobody's."""
+    new = key_folder.rotate(NEXT_YEAR, operator="cli:alice")
+
+    assert [key_folder.maker(signer) for signer in key_folder.certificates[1:]] == [None, "cli:alice"]
+    (keys_path / "signers" / "0002.by").write_bytes(b"cli:\xff")
+    assert key_folder.maker(new) is None
+
+
 def test_a_running_process_notices_a_rotation(key_folder: KeyFolder, keys_path: Path):
     """It goes on with its signer until it looks, and then has the new one and all certificates."""
     old = key_folder.signer
