@@ -7,7 +7,6 @@ checkpoint or a proof between two is not, since these hold no entry.
 import re
 from collections.abc import Callable
 from contextlib import aclosing
-from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -39,7 +38,7 @@ from app.audit.records.kinds import KINDS
 from app.auth.keys import Principal
 from app.errors import BadRequest, DependencyDown
 from app.ids import identifier, model_id, tenant_id
-from app.instants import instant
+from app.instants import Period
 
 PAGE = 100
 MAX_SEQ = MAX_INTEGER  # what a read was asked for stands in the log
@@ -89,7 +88,6 @@ def filters_of(pseudonyms: Pseudonyms) -> Callable[..., Filters]:
         end: To = None,
     ) -> Filters:
         """The filters of a query. Raises BadRequest naming the parameter."""
-        begin_at, end_at = _period(begin, end)
         tenant = None if tenant is None else tenant_id(tenant)
         return Filters(
             kind=None if kind is None else _kind(kind),
@@ -97,8 +95,7 @@ def filters_of(pseudonyms: Pseudonyms) -> Callable[..., Filters]:
             model=None if model is None else model_id(model),
             subject=_subject(subject, subject_id, tenant, pseudonyms),
             decision=None if decision is None else _decision(decision),
-            begin=begin_at,
-            end=end_at,
+            period=Period.parse(begin, end),
         )
 
     return filters
@@ -176,8 +173,7 @@ def _add_export(router: APIRouter, audit: Log, reader: Callable[..., str]) -> No
         ] = None,
     ) -> Response:
         """The entries of a period, or all, as one file that `sluice audit verify` checks without the log."""
-        begin_at, end_at = _period(begin, end)
-        wanted = Wanted(begin_at, end_at, _anchors(anchor or []))
+        wanted = Wanted(Period.parse(begin, end), _anchors(anchor or []))
         return ExportResponse(await audit.export(wanted, operator=operator))
 
 
@@ -193,10 +189,10 @@ class ExportResponse(StreamingResponse):
     async def stream_response(self, send: Send) -> None:
         """Send the file, and the end of the answer only where the file has its own."""
         try:
-            async with aclosing(self._export.lines) as batches:
+            async with aclosing(self._export.lines) as pieces:
                 await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-                async for batch in batches:
-                    await send({"type": "http.response.body", "body": batch.lines, "more_body": True})
+                async for piece in pieces:
+                    await send({"type": "http.response.body", "body": piece.lines, "more_body": True})
         except DependencyDown as down:
             log.warning("an export was cut off", first=self._export.header.first, end=self._export.header.end, why=down.message)
             return
@@ -207,14 +203,6 @@ def wants_text(accept: str) -> bool:
     """Whether plain text is named before JSON."""
     named = [part.partition(";")[0].strip().lower() for part in accept.split(",")]
     return next((name == TEXT for name in named if name in (TEXT, "application/json")), False)
-
-
-def _period(begin: str | None, end: str | None) -> tuple[datetime | None, datetime | None]:
-    begin_at = None if begin is None else instant(begin, "from")
-    end_at = None if end is None else instant(end, "to")
-    if begin_at is not None and end_at is not None and begin_at >= end_at:
-        raise BadRequest("to: must be later than from, which is included while to is not", field="to")
-    return begin_at, end_at
 
 
 def _kind(kind: str) -> str:

@@ -127,6 +127,8 @@ async def test_what_fails_leaves_the_file_that_was_there(grown_log: GrownLog, au
         await audit("proof", 1, "--out", out)
     with pytest.raises(BadRequest, match="--from"):
         await audit("export", "--from", "yesterday", "--out", out)
+    with pytest.raises(BadRequest, match="to: must be later"):
+        await audit("export", "--from", "2026-02-01T00:00:00Z", "--to", "2026-01-01T00:00:00Z", "--out", out)
     with pytest.raises(NotChecked, match="--anchor"):
         await audit("export", "--anchor", missing, "--out", out)
     with pytest.raises(ConfigError, match="File exists"):

@@ -7,7 +7,6 @@ When down: DatabaseDown within the time-out; nothing is answered from memory.
 """
 
 from dataclasses import dataclass, fields
-from datetime import datetime
 from typing import Any, Literal
 
 from psycopg.errors import QueryCanceled
@@ -19,7 +18,7 @@ from app.audit.format.leaf import leaf_bytes, leaf_hash
 from app.audit.reading.checkpoints import origin_and_size
 from app.audit.reading.hashes import LogDamaged
 from app.errors import BadRequest, NotFound
-from app.instants import rfc3339
+from app.instants import ALWAYS, Period
 
 MAX_PAGE = 1000  # some 500 KB of answer
 
@@ -60,21 +59,23 @@ class Filters:
     model: str | None = None
     subject: str | None = None
     decision: str | None = None
-    begin: datetime | None = None
-    """First instant of recording that counts."""
-    end: datetime | None = None
-    """First instant that does not count any more."""
+    period: Period = ALWAYS
+    """When it was recorded."""
 
     @property
-    def set(self) -> dict[str, Any]:
-        """Those that leave something out, by name."""
-        return {field.name: value for field in fields(self) if (value := getattr(self, field.name)) is not None}
+    def bound(self) -> dict[str, Any]:
+        """What leaves something out, by the name that its condition has."""
+        return self._texts | self.period.bounds
 
     @property
-    def told(self) -> dict[str, str]:
-        """The same as text, for the record of who looked for what."""
-        names = {"begin": "from", "end": "to"}
-        return {names.get(name, name): rfc3339(value) if isinstance(value, datetime) else value for name, value in self.set.items()}
+    def as_query(self) -> dict[str, str]:
+        """The same as parameters, for the record of who looked for what."""
+        return self._texts | self.period.as_query
+
+    @property
+    def _texts(self) -> dict[str, str]:
+        names = [field.name for field in fields(self) if field.name != "period"]
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,7 @@ def logged(row: Row[Any]) -> Logged:
 
 async def entries(connection: AsyncConnection, filters: Filters, page: Page) -> list[Logged]:
     """One page. A purged entry is on it only where no filter is set, since nothing is left of it to look at. Raises SearchTooLong."""
-    given = filters.set
+    given = filters.bound
     conditions = [_CONDITIONS[name] for name in given]
     if page.cursor is not None:
         conditions.append("leaf.seq < :cursor" if page.newest_first else "leaf.seq > :cursor")
@@ -132,7 +133,7 @@ async def entries(connection: AsyncConnection, filters: Filters, page: Page) -> 
         rows = await connection.execute(text(statement), given | {"cursor": page.cursor, "limit": page.limit})
     except OperationalError as error:
         if isinstance(error.orig, QueryCanceled):
-            raise SearchTooLong(f"{', '.join(filters.told) or 'entries'}: not found in time") from None
+            raise SearchTooLong(f"{', '.join(filters.as_query) or 'entries'}: not found in time") from None
         raise
     return [logged(row) for row in rows]
 

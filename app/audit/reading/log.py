@@ -18,7 +18,7 @@ from app.audit.people.subject_keys import SubjectKeys
 from app.audit.reading import entries, proofs
 from app.audit.reading.checkpoints import SignedCheckpoint, certificates, fresh, newest
 from app.audit.reading.entries import Filters, Logged, Page
-from app.audit.reading.export import Batch, Exports, Wanted
+from app.audit.reading.export import Exports, Lines, Wanted
 from app.audit.reading.lag import LagWatch
 from app.audit.reading.proofs import Extension, Inclusion
 from app.audit.reading.unsealed import Unsealed, unseal
@@ -66,7 +66,7 @@ class Export:
     """An export that is recorded: its first line, and the whole file in pieces, to be closed where it is not read to its end."""
 
     header: Header
-    lines: AsyncGenerator[Batch]
+    lines: AsyncGenerator[Lines]
 
 
 class Log:
@@ -89,7 +89,7 @@ class Log:
         read = [await _entry_read(logged, keys) for logged in shown]
         numbers = [logged.seq for logged in shown]
         first, end = (min(numbers), max(numbers) + 1) if numbers else (None, None)
-        await self._record("entries", filters.told | _opening(keys), operator=operator, first=first, end=end, count=len(shown))
+        await self._record("entries", filters.as_query | _opening(keys), operator=operator, first=first, end=end, count=len(shown))
         return EntriesRead(read, numbers[-1] if len(found) > len(shown) else None)
 
     async def entry(self, seq: int, *, operator: str, keys: SubjectKeys | None = None) -> EntryRead:
@@ -110,7 +110,7 @@ class Log:
         header, lines = await self._exports.begin(wanted)
         count = header.end - header.first
         try:
-            await self._record("export", wanted.told, operator=operator, first=header.first, end=header.end, count=count)
+            await self._record("export", wanted.as_query, operator=operator, first=header.first, end=header.end, count=count)
         except BaseException:
             await lines.aclose()
             raise

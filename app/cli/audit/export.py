@@ -36,14 +36,10 @@ def export(
     """
     from app import private_files
     from app.audit.reading.export import Wanted
-    from app.instants import instant
+    from app.instants import Period
 
     _check_out(out)
-    wanted = Wanted(
-        None if begin is None else instant(begin, "--from"),
-        None if end is None else instant(end, "--to"),
-        _sizes(anchor) if anchor else (),
-    )
+    wanted = Wanted(Period.parse(begin, end, prefix="--"), _sizes(anchor) if anchor else ())
     with private_files.replacing(out) as file:
         header = _with_log(lambda log: _write(log, wanted, file.write), var, config, overrides)
     typer.echo(f"{out}: entries {header.first} to {header.end - 1} of {header.size} under the newest checkpoint", err=True)
@@ -78,11 +74,11 @@ async def _write(log: "Log", wanted: "Wanted", write: Callable[[bytes], object])
     exported = await log.export(wanted, operator=operator())
     header, done = exported.header, 0
     with typer.progressbar(length=header.end - header.first, label="entries", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
-        async with contextlib.aclosing(exported.lines) as batches:
-            async for batch in batches:
-                write(batch.lines)
-                bar.update(batch.entries - done)
-                done = batch.entries
+        async with contextlib.aclosing(exported.lines) as pieces:
+            async for piece in pieces:
+                write(piece.lines)
+                bar.update(piece.entries - done)
+                done = piece.entries
     return header
 
 

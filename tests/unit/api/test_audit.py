@@ -8,6 +8,7 @@ import pytest
 from app.api.audit import filters_of, wants_text
 from app.audit.people.pseudonyms import Pseudonyms
 from app.audit.reading.entries import Filters
+from app.instants import Period
 
 
 @pytest.mark.parametrize(
@@ -34,6 +35,6 @@ def test_filters_are_told_as_they_were_understood(tmp_path: Path):
     filters = filters_of(Pseudonyms(tmp_path))
     asked = filters(tenant="e\u0301", decision=decision, begin="2026-01-01T08:00:00+08:00")
 
-    assert asked == Filters(tenant="\u00e9", decision=decision.lower(), begin=datetime(2026, 1, 1, tzinfo=UTC))
-    assert asked.told == {"tenant": "\u00e9", "decision": decision.lower(), "from": "2026-01-01T00:00:00.000000Z"}
-    assert filters().told == {}
+    assert asked == Filters(tenant="\u00e9", decision=decision.lower(), period=Period(datetime(2026, 1, 1, tzinfo=UTC)))
+    assert asked.as_query == {"tenant": "\u00e9", "decision": decision.lower(), "from": "2026-01-01T00:00:00.000000Z"}
+    assert filters().as_query == {}
