@@ -54,6 +54,11 @@ class Signers:
         if not self._by_id:
             self.wrong.append("the given root issued none of the signers in the file")
 
+    @property
+    def known(self) -> bool:
+        """Whether there is any; without one no note can be told from another, and `wrong` has said so for all of them."""
+        return bool(self._by_id)
+
     def open(self, notes: Sequence[str]) -> list[Opened]:
         """Each note's checkpoint and who signed it, or why it is refused. Signatures are checked in threads, a share for each."""
         shares = [notes[at::THREADS] for at in range(THREADS)]

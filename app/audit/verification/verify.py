@@ -71,7 +71,7 @@ class _Reading:
         for why in signers.wrong:
             self._found("tampered", "certificate", why)
         self._signed = Signed(signers, self._findings)
-        self._anchors = self._opened(signers.open(anchors))
+        self._anchors = self._opened(signers.open(anchors) if signers.known else [])
         self._rebuilt = Rebuilt(header.chain, {anchor.size for anchor in self._anchors})
         self._next = self._last_checkpoint = header.first
         self._ended = self._followed = False
