@@ -36,6 +36,7 @@ type checker struct {
 
 	ids    map[string]uint64
 	newest instant
+	oldest time.Time
 	late   map[uint64]bool
 	leave  retention
 }
@@ -209,6 +210,9 @@ func (c *checker) remember(parsed envelope) {
 		c.tampered(parsed.seq, parsed.seq, "entry", "its id %s is that of entry %d", parsed.id, earlier)
 	}
 	c.ids[parsed.id] = parsed.seq
+	if c.oldest.IsZero() || parsed.recorded.Before(c.oldest) {
+		c.oldest = parsed.recorded
+	}
 	if parsed.recorded.After(c.newest.Time) {
 		c.newest = instant{parsed.recorded, parsed.seq}
 	}

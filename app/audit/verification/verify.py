@@ -77,6 +77,7 @@ class _Reading:
         self._ended = self._followed = False
         self._ids: set[str] = set()
         self._recorded, self._recorded_by = "", -1
+        self._earliest: str | None = None
         self._purged = Purged(clock.utcnow())
         self._entries = self._bodies_gone = self._malformed = 0
         self._begin()
@@ -128,6 +129,8 @@ class _Reading:
             end=header.end,
             entries=self._entries,
             purged=self._bodies_gone,
+            recorded_first=self._earliest,
+            recorded_last=self._recorded or None,
             checkpoints=signed.good,
             anchors=good_anchors,
             size=signed.newest.size if signed.newest else None,
@@ -175,6 +178,7 @@ class _Reading:
         if leaf.identity in self._ids:
             self._found("tampered", "entry", f"its id {leaf.identity!r} is that of another entry", leaf.seq)
         self._ids.add(leaf.identity)
+        self._earliest = min(self._earliest or leaf.recorded, leaf.recorded)
         if leaf.recorded > self._recorded:
             self._recorded, self._recorded_by = leaf.recorded, leaf.seq
         self._purged.kept(leaf.recorded)

@@ -99,6 +99,8 @@ def _text(report: "Report") -> Iterator[str]:
         yield f"  log          {report.log}"
         which = f"{report.first} to {report.end - 1}" if report.end > report.first else "none"
         yield f"  entries      {which}: {report.entries} with their bodies, {report.purged} purged"
+        if report.recorded_first is not None:
+            yield f"  recorded     {report.recorded_first} to {report.recorded_last}"
         yield f"  checkpoints  {report.checkpoints} good"
         yield f"  anchors      {report.anchors} good"
     if report.size is not None:

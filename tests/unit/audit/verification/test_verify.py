@@ -18,9 +18,10 @@ from app.audit.format.leaf import leaf_hash
 from app.audit.verification.report import Report
 from app.audit.verification.verify import verify
 from app.clock import ManualClock
+from app.instants import rfc3339
 from app.signing.certificates import ALGORITHM, make_signer
 from app.signing.sm2 import PrivateKey
-from tests.fixtures.log_file import LOG, Authority, Log, body
+from tests.fixtures.log_file import BEGAN, LOG, Authority, Log, body
 
 AUTHORITY = Authority.make()
 ROOT = AUTHORITY.root
@@ -58,6 +59,8 @@ def test_a_whole_log_is_whole():
         first=0,
         end=12,
         entries=12,
+        recorded_first=rfc3339(BEGAN),
+        recorded_last=rfc3339(BEGAN + timedelta(seconds=11)),
         checkpoints=4,
         size=12,
         root=SMALL.root(0, 12).hex(),
@@ -316,6 +319,16 @@ def test_a_log_signed_by_another_key_is_refused():
         assert report.verdict == "tampered"
         assert ("checkpoint", None, None) in said(report)
         assert report.checkpoints == 0
+
+
+def test_the_time_that_a_file_covers_is_told():
+    """The earliest and the latest that its entries say, whatever their order; nothing where no entry can be believed."""
+    times = [BEGAN + timedelta(seconds=second) for second in (5, 3, 9, 4)]
+    log = Log(AUTHORITY, tuple(("d400", body(seq, recorded=recorded)) for seq, recorded in enumerate(times)))
+    told, none = verify(log.export(), ROOT), verify(Log(AUTHORITY, ()).export(), ROOT)
+
+    assert (told.recorded_first, told.recorded_last) == (rfc3339(times[1]), rfc3339(times[2]))
+    assert (none.recorded_first, none.recorded_last) == (None, None)
 
 
 def test_a_log_under_another_root_is_refused():
