@@ -45,10 +45,11 @@ class DatabaseDown(DependencyDown):
     hint = "Check that the server runs and that database.url and its siblings are right; `sluice doctor` tries them."
 
 
-def database_down(error: BaseException, what: str = "") -> DatabaseDown:
-    """What became of a statement that psycopg failed with `error`: told as `what`, or in the server's own first line."""
-    said = what or next(iter(str(error).strip().splitlines()), type(error).__name__)
+def database_down(error: BaseException | None, what: str = "") -> DatabaseDown:
+    """What became of a statement that psycopg failed with `error`: told as `what`; in the server's own first line without, and where its disk is full."""
     full = getattr(error, "sqlstate", None) == DISK_FULL
+    first_line = next(iter(str(error).strip().splitlines()), type(error).__name__)
+    said = first_line if full or not what else what
     return DatabaseDown(
         f"PostgreSQL: {said}", hint="Make room on the disk of the database; what waits goes on by itself then." if full else None
     )

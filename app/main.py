@@ -25,6 +25,7 @@ from app.api.readiness import LOOK_MS, Parts
 from app.api.status import Health, status_router
 from app.audit.intake.writers import Writers
 from app.audit.people.people import People
+from app.audit.reading.lag import LOOK_EVERY_S
 from app.audit.reading.log import Log
 from app.auth.keys import Keys, Principal
 from app.background import Background
@@ -145,11 +146,13 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
             background.start("policy", loader.watch)
             background.start("readings", readings.publish)
             background.start("telemetry", follow_telemetry)
-            background.start("log", audit.lag.follow)
-            for name, work in {**nodes.work(), **writers.work()}.items():
+            background.every("log", LOOK_EVERY_S, audit.lag.look)
+            for name, work in nodes.work().items():
                 background.start(name, work)
-            background.start("leases", lambda: _expire_leases(limiter))
-            background.start("garbage", garbage.collect)
+            writers.begin(background)
+            # Answers are exact without it; the gauge of leases and the memory of ended ones are current where nobody asks.
+            background.every("leases", EXPIRE_EVERY_S, limiter.expire_due)
+            background.every("garbage", garbage.FULL_EVERY_S, garbage.collect)
             yield
             await background.stop()
             await writers.summaries.stop()
@@ -176,13 +179,6 @@ def _cold(lifespan: Lifespan[FastAPI], routers: Iterable[APIRouter], routes: Ite
     install_failures(cold)
     install_openapi(cold)
     return cold
-
-
-async def _expire_leases(limiter: MemoryLimiter) -> None:
-    """Answers are exact without it; the gauge of leases and the memory of ended ones are current where nobody asks."""
-    while True:
-        await limiter.expire_due()
-        await asyncio.sleep(EXPIRE_EVERY_S)
 
 
 def _principal(request: Request) -> Principal:

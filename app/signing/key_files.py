@@ -160,13 +160,12 @@ def check_pair(key: PrivateKey, certificate: Certificate) -> None:
 def told(what: Path | str, hint: str) -> Iterator[None]:
     """Turn what is refused in the block into a ConfigError that names `what` and the remedy."""
     try:
-        yield
+        with private_files.refused_as(what, hint):
+            yield
     except ConfigError:
         raise
     except SluiceError as error:
         raise ConfigError(f"{what}: {error.message}", hint=hint) from None
-    except OSError as error:
-        raise ConfigError(f"{what}: {error.strerror}", hint=hint) from None
 
 
 def _read(file: Path) -> bytes:

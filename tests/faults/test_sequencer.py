@@ -15,6 +15,7 @@ from uuid import UUID
 
 import psycopg
 import pytest
+from structlog.testing import capture_logs
 
 from app.audit.intake.gaps import Gaps
 from app.audit.intake.intake import Intake
@@ -252,7 +253,7 @@ def small_disk() -> Iterator[Path]:
 
 
 async def test_a_full_disk_leaves_entries_in_the_intake(own_server: OwnServer, key_folder: KeyFolder, small_disk: Path):
-    """Without room the log stands still and the writers go on; with room it goes on by itself."""
+    """Without room the log stands still, which is said once with the remedy, and the writers go on; with room it goes on by itself."""
     tablespace = small_disk / "leaves"
     tablespace.mkdir(mode=0o777)
     data = own_server.folder / "postgres" / "data"
@@ -260,15 +261,20 @@ async def test_a_full_disk_leaves_entries_in_the_intake(own_server: OwnServer, k
     await rows_of(own_server.server.admin_url, f"CREATE TABLESPACE small LOCATION '{tablespace}'")
     await rows_of(own_server.server.admin_url, "ALTER TABLE audit.leaf SET TABLESPACE small")
     writers, ballast = Writers(own_server.urls.intake), small_disk / "ballast"
-    async with tending(own_server.sequencer_url, key_folder):
-        async with writers.writing():
-            await writers.more(50)
-            fill(ballast)
-            stands_at = await _standing_still(own_server.urls, writers)
-            ballast.unlink()
-            await grown_beyond(own_server.urls, stands_at)
-        await grown_beyond(own_server.urls, len(writers.acknowledged) - 1)
+    with capture_logs() as lines:
+        async with tending(own_server.sequencer_url, key_folder):
+            async with writers.writing():
+                await writers.more(50)
+                fill(ballast)
+                stands_at = await _standing_still(own_server.urls, writers)
+                ballast.unlink()
+                await grown_beyond(own_server.urls, stands_at)
+            await grown_beyond(own_server.urls, len(writers.acknowledged) - 1)
 
+    told = [line for line in lines if line["event"] in ("the log stands still", "the log goes on")]
+    assert [line["event"] for line in told] == ["the log stands still", "the log goes on"]
+    assert "No space left on device" in told[0]["reason"]
+    assert told[0]["advice"].startswith("Make room on the disk of the database")
     await writers.check(own_server.urls.owner)
     await rows_of(own_server.server.admin_url, "ALTER TABLE audit.leaf SET TABLESPACE pg_default")
 

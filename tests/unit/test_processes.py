@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from app.child_output import LINE_BYTES
 from app.clock import ManualClock, SystemClock
-from app.processes import Backoff, ChildFailed, Launcher
+from app.processes import ChildFailed, Launcher
 from tests.fixtures.waiting import until
 
 IGNORES_TERM = "trap '' TERM; echo up; while :; do sleep 0.05; done"
@@ -245,14 +245,6 @@ async def test_a_stopped_child_stays_stopped():
 
     assert await kept.stop() == 5
     assert kept.restarts == 0
-
-
-def test_pauses_grow_and_start_anew_after_a_calm_life():
-    """The pause doubles from 0.2 s to 5 s; a child that lived 10 s begins again at 0.2 s."""
-    backoff = Backoff()
-
-    assert [backoff.after(0.1) for _ in range(7)] == [0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
-    assert [backoff.after(9.9), backoff.after(10.0), backoff.after(0.0)] == [5.0, 0.2, 0.4]
 
 
 async def test_another_thread_may_not_start_children():

@@ -90,14 +90,8 @@ class Summaries:
         if self._marker.wanted is None and not self._marker.failed:
             await asyncio.wait({self._marker.show(self._running.begins)}, timeout=MARK_S)
 
-    async def run(self) -> None:
-        """Hand on minutes as they end and keep the marker current, for ever. Raises ConfigError where it cannot be written."""
-        while True:
-            await self.look()
-            await asyncio.sleep(LOOK_EVERY_S)
-
     async def look(self) -> None:
-        """Hand on what has ended, and say since when something waits."""
+        """Hand on minutes that have ended, and say since when something waits. Raises ConfigError where the marker cannot be written."""
         now = self._clock.utcnow()
         if now >= self._ends:
             self._turn(now)

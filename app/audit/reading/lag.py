@@ -3,7 +3,6 @@
 When down: nothing is known until a look succeeds again; there is no older figure that could be taken for the present.
 """
 
-import asyncio
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -65,12 +64,6 @@ class LagWatch:
         self.stands_since: datetime | None = None
         """When the log was first seen led and not tended; None where it is not so now."""
         self._unsigned_since_ms: float | None = None
-
-    async def follow(self) -> None:
-        """Look for ever."""
-        while True:
-            await self.look()
-            await asyncio.sleep(LOOK_EVERY_S)
 
     async def look(self) -> None:
         """Look once; an outage makes it unknown."""

@@ -24,16 +24,17 @@ from app.audit.sequencing.queries import QUERIES
 from app.audit.sequencing.root import check_root
 from app.audit.sequencing.sequencer import Batch, Sequencer
 from app.audit.sequencing.session import Connection, connected, within
+from app.backoff import Backoff
 from app.clock import Clock, SystemClock
 from app.database import SEQUENCER, DatabaseDown
 from app.errors import ConfigError, SluiceError
 from app.postgres import sequencer_url_beside_serve
-from app.processes import Backoff
 from app.settings import Settings
 from app.signing import sm2
 from app.signing.key_files import read_root
 from app.signing.keys import KeyFolder, keys_folder
 from app.signing.passphrase import passphrase_of
+from app.trouble import Trouble
 
 GROUP_MS = 10
 """What arrives within it is one commit: four fifths of the commits less, for a wait that nobody sees."""
@@ -81,31 +82,6 @@ class Bell:
             self._rung.clear()
 
 
-@dataclass(slots=True)
-class Trouble:
-    """Something that keeps us from our work and is tried again and again: said once, and when it is over."""
-
-    reason: str = ""
-
-    @property
-    def lasts(self) -> bool:
-        """Whether it is not over."""
-        return bool(self.reason)
-
-    def say(self, event: str, error: SluiceError) -> None:
-        """`event` because of `error`, unless that was said last."""
-        reason = error.message
-        if reason != self.reason:
-            log.error(event, reason=reason, advice=error.advice)
-        self.reason = reason
-
-    def over(self) -> None:
-        """It is over, if it was there."""
-        if self.reason:
-            log.info("the log goes on", after=self.reason)
-        self.reason = ""
-
-
 class LogProcess:
     """The life of one process of the log on the database at `url`, as sluice_sequencer."""
 
@@ -133,7 +109,7 @@ class LogProcess:
             try:
                 await work()
             except SluiceError as error:
-                self._standstill.say("the log stands still", error)
+                _say(self._standstill, "the log stands still", error)
             else:
                 return
             if self.bell.stop.is_set():
@@ -190,7 +166,7 @@ class LogProcess:
 
     async def _show_that_it_goes_on(self, connection: Connection) -> None:
         await self._bounded(connection, connection.execute(QUERIES["tend"], {"lock": TENDING_LOCK}))
-        self._standstill.over()
+        _say_over(self._standstill)
 
     async def _batch(self, connection: Connection) -> Batch:
         cursor = await self._bounded(connection, connection.execute(QUERIES["waits"]))
@@ -215,9 +191,9 @@ class LogProcess:
         except (LogDamaged, DatabaseDown):
             raise
         except SluiceError as error:
-            self._unsigned.say("no checkpoint", error)
+            _say(self._unsigned, "no checkpoint", error)
         else:
-            self._unsigned.over()
+            _say_over(self._unsigned)
 
     async def _take_new_signer(self, connection: Connection) -> None:
         """Each second, see whether a rotation made a new key, and sign with that; with ours where it cannot be opened."""
@@ -230,7 +206,7 @@ class LogProcess:
                 await asyncio.to_thread(self._keys.open, self._clock.utcnow())
                 await self._introduce(connection)
         except ConfigError as error:
-            self._unsigned.say("the new signer was not taken", error)
+            _say(self._unsigned, "the new signer was not taken", error)
 
     async def _introduce(self, connection: Connection) -> None:
         """Show the log our certificates; an entry for each signer that is new to it stands in the same transaction."""
@@ -245,6 +221,16 @@ class LogProcess:
 
     async def _bounded(self, connection: Connection, work: Coroutine[Any, Any, T]) -> T:
         return await within(self._timeout_s * BATCH_TIMEOUTS, connection, work)
+
+
+def _say(trouble: Trouble, event: str, error: SluiceError) -> None:
+    if trouble.is_news(error.message):
+        log.error(event, reason=error.message, advice=error.advice)
+
+
+def _say_over(trouble: Trouble) -> None:
+    if reason := trouble.over():
+        log.info("the log goes on", after=reason)
 
 
 async def run_until_stopped(settings: Settings, var: Path) -> None:
