@@ -15,7 +15,7 @@ from app.signing.certificates import Certificate, CertificateRefused
 
 
 class EntryAnswer(BaseModel):
-    """An entry of the log. What is hashed is the leaf's bytes; the proof of the entry has them."""
+    """An entry of the log. What is hashed is its leaf, which has the hash of the body; the proof of the entry has both."""
 
     seq: int
     leaf_hash: str
@@ -54,7 +54,8 @@ class ProofAnswer(BaseModel):
     index: int
     size: int
     leaf_hash: str
-    entry: str | None = Field(None, description="the leaf's bytes in base64; absent where the body was purged")
+    entry: str | None = Field(None, description="the body's bytes in base64; absent where it was purged")
+    leaf: str = Field(description="the leaf's bytes in base64: hash of the body, id, time, retention and number; they are what is hashed")
     path: list[str] = Field(description="leaf side first")
     note: str
     certificate: str = Field(description="PEM, of the note's signer")
@@ -101,12 +102,13 @@ def checkpoint_answer(certified: Certified) -> CheckpointAnswer:
 
 def proof_answer(proof: Inclusion) -> ProofAnswer:
     """A proof of inclusion as it is told."""
-    leaf = proof.entry.leaf
+    body = proof.entry.body
     return ProofAnswer(
         index=proof.entry.seq,
         size=proof.signed.size,
         leaf_hash=proof.entry.leaf_hash.hex(),
-        entry=None if leaf is None else base64.b64encode(leaf).decode("ascii"),
+        entry=None if body is None else base64.b64encode(body).decode("ascii"),
+        leaf=base64.b64encode(proof.entry.leaf.text).decode("ascii"),
         path=_hexes(proof.path),
         note=proof.signed.note,
         certificate=proof.certificate.pem,

@@ -12,7 +12,7 @@ from uuid_utils.compat import uuid7
 from app.api.audit import audit_router
 from app.api.failures import install_failures
 from app.audit.format.checkpoint import parse
-from app.audit.format.leaf import leaf_hash
+from app.audit.format.leaf import leaf_hash, parse_leaf, sm3
 from app.audit.format.merkle import is_consistent, root_by_inclusion
 from app.audit.reading.export import Wanted
 from app.audit.reading.lag import LEADER_LOCK, TENDING_LOCK
@@ -133,7 +133,10 @@ async def test_an_entry_is_told_with_what_is_hashed_of_it(grown_log: GrownLog, a
     told = reply.json
     ((body, leaf),) = await grown_log.rows("SELECT body, leaf_hash FROM audit.body JOIN audit.leaf USING (seq) WHERE seq = 1")
     assert (reply.status, told["seq"], told["shelf"], told["state"]) == (200, 1, "d365-2026-01", "kept")
-    assert told["leaf_hash"] == leaf.hex() == leaf_hash(b'{"body":%b,"retention":"d365","seq":1}' % body).hex()
+    rebuilt = (
+        f'{{"body":"{sm3(body).hex()}","id":"{told["body"]["id"]}","recorded":"{told["body"]["recorded"]}","retention":"d365","seq":1}}'
+    )
+    assert told["leaf_hash"] == leaf.hex() == leaf_hash(rebuilt.encode()).hex()
     assert (told["body"]["kind"], told["body"]["operator"]) == ("decisions.minute", "op")
 
 
@@ -317,7 +320,8 @@ async def test_a_proof_is_checked_with_what_it_says(grown_log: GrownLog, api: Fa
     proof = (await get(api, "/audit/entries/3/proof")).json
     text_reply = await get(api, "/audit/entries/3/proof", accept="text/plain")
 
-    leaf = base64.b64decode(proof["entry"])
+    leaf = base64.b64decode(proof["leaf"])
+    assert parse_leaf(leaf).body_hash == sm3(base64.b64decode(proof["entry"]))
     said, _ = parse(proof["note"])
     path = [bytes.fromhex(step) for step in proof["path"]]
     assert root_by_inclusion(leaf_hash(leaf), proof["index"], said.size, path) == said.root
@@ -325,22 +329,23 @@ async def test_a_proof_is_checked_with_what_it_says(grown_log: GrownLog, api: Fa
     steps = "".join(f"{base64.b64encode(step).decode()}\n" for step in path)
     assert text_reply.headers["content-type"] == "text/plain; charset=utf-8"
     assert text_reply.body.decode() == (
-        f"sluice-audit-proof 1\nentry {proof['entry']}\nindex 3\n{steps}\n{proof['note']}\n{proof['certificate']}"
+        f"sluice-audit-proof 1\nentry {proof['entry']}\nleaf {proof['leaf']}\nindex 3\n{steps}\n{proof['note']}\n{proof['certificate']}"
     )
 
 
-async def test_a_purged_entry_is_proven_by_its_hash_alone(grown_log: GrownLog, api: FastAPI):
-    """As JSON the proof of a purged entry has no bytes; as text, which is about bytes, it is 404 body_purged."""
+async def test_a_purged_entry_is_proven_by_its_leaf(grown_log: GrownLog, api: FastAPI):
+    """The proof of a purged entry has its leaf, with its retention, and no body."""
     await grown_log.grow(2)
     await grown_log.sign()
     await grown_log.damage("DELETE FROM audit.body WHERE seq = 1")
     proof = (await get(api, "/audit/entries/1/proof")).json
-    refused = await get(api, "/audit/entries/1/proof", accept="text/plain")
+    as_text = await get(api, "/audit/entries/1/proof", accept="text/plain")
 
     said, _ = parse(proof["note"])
-    assert root_by_inclusion(bytes.fromhex(proof["leaf_hash"]), 1, 2, [bytes.fromhex(step) for step in proof["path"]]) == said.root
-    assert "entry" not in proof
-    assert (refused.status, refused.json["code"]) == (404, "body_purged")
+    leaf = base64.b64decode(proof["leaf"])
+    assert root_by_inclusion(leaf_hash(leaf), 1, 2, [bytes.fromhex(step) for step in proof["path"]]) == said.root
+    assert (leaf_hash(leaf).hex(), parse_leaf(leaf).retention, "entry" in proof) == (proof["leaf_hash"], "d365", False)
+    assert as_text.body.startswith(b"sluice-audit-proof 1\nleaf %b\nindex 1\n" % proof["leaf"].encode())
 
 
 async def test_the_newest_checkpoint_is_told(grown_log: GrownLog, api: FastAPI):

@@ -30,7 +30,7 @@ async def test_every_entry_is_proven(grown_log: GrownLog, rows_read, size: int):
             proof = await proofs.inclusion(connection, seq)
             statements, rows = rows_read()
 
-            leaf = leaf_hash(proof.entry.leaf)
+            leaf = leaf_hash(proof.entry.leaf.text)
             said, _ = opened(
                 proof.signed.note, proof.signed.checkpoint.origin, {key_id(proof.signed.checkpoint.origin, key.spki): PublicKey(key.spki)}
             )

@@ -14,7 +14,7 @@ from sqlalchemy import Row, text
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.audit.format.leaf import leaf_bytes, leaf_hash
+from app.audit.format.leaf import Leaf, leaf_hash, sm3
 from app.audit.reading.checkpoints import origin_and_size
 from app.audit.reading.hashes import LogDamaged
 from app.errors import BadRequest, NotFound
@@ -22,9 +22,12 @@ from app.instants import ALWAYS, Period
 
 MAX_PAGE = 1000  # some 500 KB of answer
 
-_COLUMNS = "leaf.seq, leaf.leaf_hash, leaf.shelf, body.body"
-_JOIN = "body ON body.shelf = leaf.shelf AND body.seq = leaf.seq"
-_ENTRY = text(f"SELECT {_COLUMNS} FROM audit.leaf LEFT JOIN audit.{_JOIN} WHERE leaf.seq = :seq")  # noqa: S608 - constants
+_RECORDED = "to_char(timezone('UTC', leaf.recorded), 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')"
+COLUMNS = f"leaf.seq, leaf.id, {_RECORDED} AS recorded, leaf.retention, leaf.body_hash, leaf.leaf_hash, body.body"
+"""Of an entry. As text an instant is told, too, that somebody changed to one that no calendar has."""
+BODY = "audit.body ON body.shelf = leaf.shelf AND body.seq = leaf.seq"
+"""Where a leaf's body is, to be joined."""
+_ENTRY = text(f"SELECT {COLUMNS} FROM audit.leaf LEFT JOIN {BODY} WHERE leaf.seq = :seq")  # noqa: S608 - constants
 _CONDITIONS = {
     "kind": "body.kind = :kind",
     "tenant": "body.tenant = :tenant",
@@ -95,28 +98,35 @@ BodyState = Literal["kept", "purged", "altered"]
 class Logged:
     """One entry of the log; `body` is None where its shelf was purged."""
 
-    seq: int
+    leaf: Leaf
     leaf_hash: bytes
-    shelf: str
+    """That was stored when the entry came."""
     body: bytes | None
 
     @property
-    def leaf(self) -> bytes | None:
-        """The bytes that were hashed."""
-        return None if self.body is None else leaf_bytes(self.seq, self.shelf.partition("-")[0], self.body)
+    def seq(self) -> int:
+        """Its number."""
+        return self.leaf.seq
+
+    @property
+    def shelf(self) -> str:
+        """Retention class and UTC month."""
+        return self.leaf.shelf
 
     @property
     def state(self) -> BodyState:
-        """Whether the body is what was hashed when it came."""
-        leaf = self.leaf
-        if leaf is None:
+        """Whether leaf and body are what was hashed when they came."""
+        if leaf_hash(self.leaf.text) != self.leaf_hash:
+            return "altered"
+        if self.body is None:
             return "purged"
-        return "kept" if leaf_hash(leaf) == self.leaf_hash else "altered"
+        return "kept" if sm3(self.body) == self.leaf.body_hash else "altered"
 
 
 def logged(row: Row[Any]) -> Logged:
-    """A row of the four columns that an entry has."""
-    return Logged(row.seq, bytes(row.leaf_hash), row.shelf, None if row.body is None else bytes(row.body))
+    """A row of the COLUMNS that an entry has."""
+    leaf = Leaf(row.seq, str(row.id), row.recorded or "", row.retention, bytes(row.body_hash))
+    return Logged(leaf, bytes(row.leaf_hash), None if row.body is None else bytes(row.body))
 
 
 async def entries(connection: AsyncConnection, filters: Filters, page: Page) -> list[Logged]:
@@ -126,7 +136,7 @@ async def entries(connection: AsyncConnection, filters: Filters, page: Page) -> 
     if page.cursor is not None:
         conditions.append("leaf.seq < :cursor" if page.newest_first else "leaf.seq > :cursor")
     statement = (
-        f"SELECT {_COLUMNS} FROM audit.leaf {'' if given else 'LEFT '}JOIN audit.{_JOIN} "  # noqa: S608 - constants, and a number
+        f"SELECT {COLUMNS} FROM audit.leaf {'' if given else 'LEFT '}JOIN {BODY} "  # noqa: S608 - constants, and a number
         f"WHERE {' AND '.join(conditions) or 'true'} ORDER BY leaf.seq {'DESC' if page.newest_first else 'ASC'} LIMIT :limit"
     )
     try:

@@ -19,7 +19,7 @@ from app.audit.format.leaf import GENESIS, HASH_BYTES
 from app.audit.format.merkle import Subtree, consistency_spans, covering
 from app.audit.reading import hashes
 from app.audit.reading.checkpoints import certificates, newest, origin_and_size
-from app.audit.reading.entries import logged
+from app.audit.reading.entries import BODY, COLUMNS, logged
 from app.audit.reading.hashes import LogDamaged
 from app.errors import DependencyDown, NotFound
 from app.instants import ALWAYS, Period
@@ -42,13 +42,13 @@ _PATIENCE = text(
 _PERIOD = 'SELECT min(seq) AS first, max(seq) + 1 AS "end" FROM audit.body WHERE seq < :size'
 _BOUNDS = {"begin": " AND recorded >= :begin", "end": " AND recorded < :end"}
 _CHAIN = text("SELECT chain_hash FROM audit.leaf WHERE seq = :seq")
-_BATCH = text("""
-    SELECT leaf.seq, leaf.leaf_hash, leaf.chain_hash, leaf.shelf, body.body, checkpoint.note
+_BATCH = text(f"""
+    SELECT {COLUMNS}, leaf.chain_hash, checkpoint.note
     FROM audit.leaf
-    LEFT JOIN audit.body ON body.shelf = leaf.shelf AND body.seq = leaf.seq
+    LEFT JOIN {BODY}
     LEFT JOIN audit.checkpoint ON checkpoint.size = leaf.seq + 1
     WHERE leaf.seq >= :first AND leaf.seq < :end ORDER BY leaf.seq
-""")
+""")  # noqa: S608 - constants
 
 
 class ExportsBusy(DependencyDown):
@@ -204,9 +204,9 @@ async def _lines(connection: AsyncConnection, header: Header) -> AsyncGenerator[
 
 def _lines_of(row: Row[tuple[object, ...]]) -> Iterator[bytes]:
     entry = logged(row)
-    if entry.leaf is None:
-        yield PurgedLine(entry.seq, entry.shelf, entry.leaf_hash).line()
+    if entry.body is None:
+        yield PurgedLine(entry.leaf.text, entry.leaf_hash).line()
     else:
-        yield EntryLine(entry.leaf, entry.leaf_hash).line()
+        yield EntryLine(entry.body, entry.leaf.text, entry.leaf_hash).line()
     if row.note is not None:
         yield CheckpointLine(row.note).line()

@@ -13,15 +13,8 @@ from app.audit.reading import hashes
 from app.audit.reading.checkpoints import NoCheckpoint, SignedCheckpoint, certificates, checkpoint_at, signer_of
 from app.audit.reading.entries import Logged, entry
 from app.audit.reading.hashes import LogDamaged
-from app.errors import BadRequest, NotFound
+from app.errors import BadRequest
 from app.signing.certificates import Certificate
-
-
-class BodyPurged(NotFound):
-    """The body of the entry went when its time was over; only its leaf hash is left."""
-
-    code = "body_purged"
-    hint = "GET /audit/entries/{seq}/proof as application/json has the proof of the leaf hash."
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +29,9 @@ class Inclusion:
 
     @property
     def file(self) -> str:
-        """The same as a text file (app/audit/format/proof_file.py). Raises BodyPurged."""
-        if self.entry.leaf is None:
-            raise BodyPurged(f"seq: the body of entry {self.entry.seq} was purged with shelf {self.entry.shelf}", field="seq")
-        return proof_text(self.entry.leaf, self.entry.seq, self.path, self.signed.note, self.certificate.pem)
+        """The same as a text file (app/audit/format/proof_file.py)."""
+        entry = self.entry
+        return proof_text(entry.leaf.text, entry.seq, self.path, self.signed.note, self.certificate.pem, body=entry.body)
 
 
 @dataclass(frozen=True, slots=True)

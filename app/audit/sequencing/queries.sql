@@ -34,7 +34,7 @@ SELECT audit.make_shelf(%(retention)s, %(month)s)
 
 -- name: copy_leaves
 -- New leaves, after all that are there.
-COPY audit.leaf (seq, id, leaf_hash, chain_hash, shelf) FROM STDIN (FORMAT BINARY)
+COPY audit.leaf (seq, id, recorded, retention, body_hash, leaf_hash, chain_hash) FROM STDIN (FORMAT BINARY)
 
 -- name: copy_bodies
 -- Their bodies; PostgreSQL finds each one's shelf.
