@@ -15,6 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.database import DatabaseDown, database_down
 from app.observability.metrics import Metrics
+from app.tasks import retrieve
 
 T = TypeVar("T")
 
@@ -90,8 +91,7 @@ class Transactions:
 
     def _forget(self, task: asyncio.Task[object]) -> None:
         self._running.discard(task)
-        if not task.cancelled():
-            task.exception()  # read, so that an abandoned task's late error is not reported as never retrieved
+        retrieve(task)
 
     def _down(self, what: str, error: Exception | None = None) -> DatabaseDown:
         self._metrics.dependency_errors.labels("postgres", self._call).inc()

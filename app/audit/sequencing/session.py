@@ -13,6 +13,7 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from app.database import DatabaseDown, conninfo, database_down
+from app.tasks import retrieve
 
 T = TypeVar("T")
 Connection = psycopg.AsyncConnection[Any]
@@ -51,7 +52,7 @@ async def within(timeout_s: float, connection: Connection, work: Coroutine[Any, 
     A server that hangs would hold whoever cancels a statement, since that asks the server, too: so the connection goes first.
     """
     task = asyncio.create_task(work)
-    task.add_done_callback(_forget)
+    task.add_done_callback(retrieve)
     try:
         done, _ = await asyncio.wait({task}, timeout=timeout_s)
     finally:
@@ -72,9 +73,3 @@ def _translated() -> Iterator[None]:
         yield
     except psycopg.Error as error:
         raise database_down(error) from error
-
-
-def _forget(task: asyncio.Task[Any]) -> None:
-    """Read what a task ended with that nobody waits for any more, so that it is not reported as never retrieved."""
-    if not task.cancelled():
-        task.exception()
