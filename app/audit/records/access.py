@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from app.audit.records.entry import Entry, Sealed, seal
+from app.audit.records.entry import Entry, Sealed, make_entry
 
 AccessOutcome = Literal["allowed", "refused", "unconfirmed"]
 
@@ -33,7 +33,7 @@ class Asked:
         """The entry of `kind` about this request, with `members` of its own."""
         details = {name: getattr(self, name) for name in self.__slots__} | members
         operator, tenant = details.pop("operator"), details.pop("tenant")
-        return seal(
+        return make_entry(
             kind,
             recorded=recorded,
             operator=operator,

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from app.audit.records.entry import SERVICE, Entry, seal
+from app.audit.records.entry import SERVICE, Entry, make_entry
 from app.instants import rfc3339
 
 
@@ -14,4 +14,4 @@ def decisions_minute(
     A tenant or model that is None stands for all that the registry or the catalogue does not know.
     """
     details = {"minute": rfc3339(minute), "model": model, "count": count, "replica": replica}
-    return seal("decisions.minute", recorded=recorded, operator=SERVICE, tenant=tenant, outcome=outcome, details=details)
+    return make_entry("decisions.minute", recorded=recorded, operator=SERVICE, tenant=tenant, outcome=outcome, details=details)
