@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from app.audit.format.checkpoint import Checkpoint, origin_of, sign
+from app.audit.format.checkpoint import Checkpoint, origin_of, sign_note
 from app.audit.format.export_file import CheckpointLine, EndLine, EntryLine, Header
 from app.audit.format.leaf import GENESIS, Leaf, chain_hash, leaf_hash
 from app.audit.format.merkle import Frontier
@@ -38,7 +38,7 @@ def export(entries: Sequence[Entry], *, every: int) -> Export:
         chain = chain_hash(chain, hashed)
         lines.append(EntryLine(entry.body, leaf, hashed).line())
         if frontier.size % every == 0:
-            note = sign(Checkpoint(ORIGIN, frontier.size, frontier.root()), key)
+            note = sign_note(Checkpoint(ORIGIN, frontier.size, frontier.root()), key)
             lines.append(CheckpointLine(note).line())
     size = frontier.size
     header = Header(ORIGIN, 0, size, size, GENESIS, (), (), note, (root.der, signer.der))

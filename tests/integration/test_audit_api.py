@@ -11,7 +11,7 @@ from uuid_utils.compat import uuid7
 
 from app.api.audit import audit_router
 from app.api.failures import install_failures
-from app.audit.format.checkpoint import parse
+from app.audit.format.checkpoint import parse_note
 from app.audit.format.leaf import leaf_hash, parse_leaf, sm3
 from app.audit.format.merkle import is_consistent, root_by_inclusion
 from app.audit.reading.export import Wanted
@@ -322,7 +322,7 @@ async def test_a_proof_is_checked_with_what_it_says(grown_log: GrownLog, api: Fa
 
     leaf = base64.b64decode(proof["leaf"])
     assert parse_leaf(leaf).body_hash == sm3(base64.b64decode(proof["entry"]))
-    said, _ = parse(proof["note"])
+    said, _ = parse_note(proof["note"])
     path = [bytes.fromhex(step) for step in proof["path"]]
     assert root_by_inclusion(leaf_hash(leaf), proof["index"], said.size, path) == said.root
     assert Certificate.load_pem(proof["certificate"].encode()) == grown_log.keys.certificate
@@ -341,7 +341,7 @@ async def test_a_purged_entry_is_proven_by_its_leaf(grown_log: GrownLog, api: Fa
     proof = (await get(api, "/audit/entries/1/proof")).json
     as_text = await get(api, "/audit/entries/1/proof", accept="text/plain")
 
-    said, _ = parse(proof["note"])
+    said, _ = parse_note(proof["note"])
     leaf = base64.b64decode(proof["leaf"])
     assert root_by_inclusion(leaf_hash(leaf), 1, 2, [bytes.fromhex(step) for step in proof["path"]]) == said.root
     assert (leaf_hash(leaf).hex(), parse_leaf(leaf).retention, "entry" in proof) == (proof["leaf_hash"], "d365", False)
@@ -359,7 +359,7 @@ async def test_the_newest_checkpoint_is_told(grown_log: GrownLog, api: FastAPI):
     note = await get(api, "/audit/checkpoint", accept="text/plain, application/json;q=0.5")
     proof = (await get(api, "/audit/consistency?from=1")).json
 
-    said, _ = parse(new["note"])
+    said, _ = parse_note(new["note"])
     assert (new["log"], new["size"], new["root"], new["signed"]) == (said.origin, 5, said.root.hex(), rfc3339(MADE))
     assert [Certificate.load_pem(pem.encode()) for pem in new["certificates"]] == [grown_log.keys.root, grown_log.keys.certificate]
     assert note.body.decode() == new["note"] == proof["new_note"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.audit.format.checkpoint import key_id, opened
+from app.audit.format.checkpoint import key_id, open_note
 from app.audit.format.leaf import leaf_hash
 from app.audit.format.merkle import is_consistent, root_by_inclusion
 from app.audit.reading import proofs
@@ -31,7 +31,7 @@ async def test_every_entry_is_proven(grown_log: GrownLog, rows_read, size: int):
             statements, rows = rows_read()
 
             leaf = leaf_hash(proof.entry.leaf.text)
-            said, _ = opened(
+            said, _ = open_note(
                 proof.signed.note, proof.signed.checkpoint.origin, {key_id(proof.signed.checkpoint.origin, key.spki): PublicKey(key.spki)}
             )
             assert (said.size, said.root) == (size, root_by_inclusion(leaf, seq, size, proof.path))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from app.audit.format.checkpoint import NoteRefused, key_id, opened, parse
+from app.audit.format.checkpoint import NoteRefused, key_id, open_note, parse_note
 from app.audit.format.leaf import leaf_hash, parse_body, parse_leaf, sm3
 from app.audit.format.merkle import inclusion_spans, root_by_inclusion
 from app.audit.format.proof_file import proof_text
@@ -44,8 +44,8 @@ def our_answer(text: str, root: Certificate) -> int:
         leaf, seq = parse_leaf(text), int(index.removeprefix("index "))
         parse_body(body, leaf)
         verify_issued(certificate, root)
-        origin = parse(note)[0].origin
-        checkpoint, _ = opened(note, origin, {key_id(origin, certificate.spki): certificate.public_key})
+        origin = parse_note(note)[0].origin
+        checkpoint, _ = open_note(note, origin, {key_id(origin, certificate.spki): certificate.public_key})
         reached = root_by_inclusion(leaf_hash(text), seq, checkpoint.size, [base64.b64decode(step, validate=True) for step in path])
     except (ValueError, NoteRefused, CertificateRefused):
         return REFUSED

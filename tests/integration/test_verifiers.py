@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from app.audit.format.checkpoint import notes_in
+from app.audit.format.checkpoint import split_notes
 from app.audit.format.export_file import CheckpointLine, EndLine, EntryLine, lines, read_header, read_line
 from app.audit.format.leaf import leaf_hash, parse_leaf, sm3
 from app.audit.reading.export import Wanted
@@ -267,7 +267,7 @@ def test_both_answer_the_same_to_hundreds_of_random_changes(verifiers: Verifiers
 def test_an_export_that_another_library_signed_is_whole():
     """Certificates and checkpoints that the Go library made are good for OpenSSL."""
     root = Certificate.load_pem((KEPT / "root.pem").read_bytes())
-    anchors = notes_in((KEPT / "anchors.txt").read_text(encoding="utf-8"))
+    anchors = split_notes((KEPT / "anchors.txt").read_text(encoding="utf-8"))
     report = verify(lines(BytesIO((KEPT / "export.jsonl").read_bytes())), root, anchors)
 
     assert (report.verdict, report.entries, report.checkpoints, report.anchors) == ("whole", 5, 3, 2)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from app.audit.format.checkpoint import Checkpoint, origin_of, parse
+from app.audit.format.checkpoint import Checkpoint, origin_of, parse_note
 from app.audit.format.merkle import covering, fold
 from app.audit.reading.hashes import LogDamaged, Parameters, found
 from app.audit.sequencing.queries import QUERIES
@@ -51,6 +51,6 @@ async def check(connection: Connection) -> Head:
     known = await found(ask, whole + signed)
     if b"".join(known.get(piece, b"") for piece in whole) != head.frontier:
         raise LogDamaged(f"the head of the log, at {head.size} entries, is not that of its leaves")
-    if head.note and fold([known.get(piece, b"") for piece in signed]) != parse(head.note)[0].root:
+    if head.note and fold([known.get(piece, b"") for piece in signed]) != parse_note(head.note)[0].root:
         raise LogDamaged(f"the leaves of the log are not those of its checkpoint of {head.signed} entries")
     return head

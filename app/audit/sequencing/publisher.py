@@ -9,7 +9,7 @@ from datetime import datetime
 
 import structlog
 
-from app.audit.format.checkpoint import Checkpoint, key_id, opened, sign
+from app.audit.format.checkpoint import Checkpoint, key_id, open_note, sign_note
 from app.audit.records.entry import SERVICE, Entry
 from app.audit.records.key import signer_created, signer_facts, signer_rotated
 from app.audit.sequencing.head import newest
@@ -76,8 +76,8 @@ class Publisher:
         certificate = self._keys.certificate
         if self._clock.utcnow() > certificate.not_after:
             raise SignerExpired(f"the certificate {certificate.subject!r} of the log's key ended on {certificate.not_after:%Y-%m-%d}")
-        note = sign(checkpoint, self._keys.signer)
-        opened(note, checkpoint.origin, {key_id(checkpoint.origin, certificate.spki): PublicKey(certificate.spki)})
+        note = sign_note(checkpoint, self._keys.signer)
+        open_note(note, checkpoint.origin, {key_id(checkpoint.origin, certificate.spki): PublicKey(certificate.spki)})
         return note
 
     async def _add(self, connection: Connection, role: str, certificate: Certificate) -> list[Certificate] | None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
-from app.audit.format.checkpoint import Checkpoint, NoteRefused, key_id, opened
+from app.audit.format.checkpoint import Checkpoint, NoteRefused, key_id, open_note
 from app.instants import rfc3339
 from app.signing.certificates import Certificate, CertificateRefused, verify_issued, verify_root
 from app.signing.sm2 import PublicKey
@@ -73,7 +73,7 @@ class Signers:
 
     def _open_one(self, note: str) -> Opened:
         try:
-            checkpoint, identity = opened(note, self._origin, self._by_id)
+            checkpoint, identity = open_note(note, self._origin, self._by_id)
         except NoteRefused as error:
             return error
         return checkpoint, self._by_id[identity]

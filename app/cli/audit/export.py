@@ -92,9 +92,9 @@ def _check_out(out: Path) -> None:
 
 def _sizes(anchor: Path) -> tuple[int, ...]:
     """The sizes of the checkpoints in a file. Raises NotChecked, NoteRefused."""
-    from app.audit.format.checkpoint import parse
+    from app.audit.format.checkpoint import parse_note
 
-    return tuple(parse(note)[0].size for note in notes(anchor))
+    return tuple(parse_note(note)[0].size for note in notes(anchor))
 
 
 def _with_log(work: "Callable[[Log], Awaitable[T]]", var: Path, config: Path | None, overrides: list[str] | None) -> T:

@@ -769,7 +769,7 @@ def test_a_file_with_lines_moved_is_never_whole(data: st.DataObject):
 def test_memory_does_not_grow_with_the_notes():
     """Thousands of checkpoints are checked in batches, each found wrong in its place."""
     log = Log.of(600, AUTHORITY)
-    wrong = CheckpointLine(checkpoint.sign(Checkpoint(log.origin, 300, bytes(32)), AUTHORITY.key)).line()
+    wrong = CheckpointLine(checkpoint.sign_note(Checkpoint(log.origin, 300, bytes(32)), AUTHORITY.key)).line()
     export = [line for seq, line in enumerate(log.export(every=1000)) for line in ([line, wrong] if 0 < seq <= 600 else [line])]
     report = verify(export, ROOT)
 
