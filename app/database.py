@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import psycopg
 from alembic import command
@@ -32,6 +33,10 @@ ROLES = (OWNER, REGISTRY, INTAKE, LOG, SEQUENCER)
 
 MIGRATIONS = Path(__file__).resolve().parents[1] / "migrations"
 MIGRATION_LOCK = 0x51_0C_1C_E0  # any constant: every Sluice on a database asks for the same advisory lock
+_ROLE = """
+SELECT rolname::text, rolsuper, EXISTS (SELECT FROM pg_namespace WHERE nspname = 'audit' AND pg_has_role(nspowner, 'MEMBER'))
+FROM pg_roles WHERE rolname = current_user
+"""
 MIGRATION_WAIT_S = 60  # another replica's migration ends by then, or something is wrong
 
 DISK_FULL = "53100"
@@ -124,6 +129,22 @@ def create_engine(url: str, settings: DatabaseSettings) -> AsyncEngine:
             "application_name": "sluice",
         },
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """Who a connection is to PostgreSQL."""
+
+    name: str
+    superuser: bool
+    owns_log: bool
+    """Whether it could undo what the triggers on the log refuse, by what it is or may become."""
+
+
+async def role_of(connection: psycopg.AsyncConnection[Any]) -> Role:
+    """The role of `connection`. Raises psycopg.Error."""
+    cursor = await connection.execute(_ROLE)
+    return Role(*(await cursor.fetchall())[0])
 
 
 async def create_roles(admin_url: str, passwords: Mapping[str, str]) -> None:

@@ -26,7 +26,7 @@ from app.audit.sequencing.sequencer import Batch, Sequencer
 from app.audit.sequencing.session import Connection, connected, within
 from app.backoff import Backoff
 from app.clock import Clock, SystemClock
-from app.database import SEQUENCER, DatabaseDown
+from app.database import SEQUENCER, DatabaseDown, role_of
 from app.errors import ConfigError, SluiceError
 from app.postgres import sequencer_url_beside_serve
 from app.settings import Settings
@@ -258,10 +258,10 @@ async def run_until_stopped(settings: Settings, var: Path) -> None:
 
 async def _check_database(connection: Connection, folder: Path) -> None:
     """That we may add to the log but not rewrite it, and that it has the root of our keys, or none while we have none. Raises ConfigError."""
-    role, too_many = (await (await connection.execute(QUERIES["rights"])).fetchall())[0]
-    if too_many:
+    role = await role_of(connection)
+    if role.superuser or role.owns_log:
         raise ConfigError(
-            f"database.sequencer_url: the role {role} could rewrite the log",
+            f"database.sequencer_url: the role {role.name} could rewrite the log",
             hint=f"Give this process the role {SEQUENCER} and no other.",
             field="database.sequencer_url",
         )

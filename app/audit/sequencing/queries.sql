@@ -78,8 +78,3 @@ SELECT (SELECT der FROM before) AS before FROM added
 -- name: add_checkpoint
 -- One checkpoint; of two for one size the first stays.
 INSERT INTO audit.checkpoint (size, note, signed) VALUES (%(size)s, %(note)s, %(signed)s) ON CONFLICT DO NOTHING
-
--- name: rights
--- Who we are, and whether we could undo what the triggers on the log refuse.
-SELECT current_user, rolsuper OR pg_has_role((SELECT nspowner FROM pg_namespace WHERE nspname = 'audit'), 'MEMBER')
-FROM pg_roles WHERE rolname = current_user
