@@ -89,7 +89,7 @@ def entries_answer(read: EntriesRead) -> EntriesAnswer:
 def checkpoint_answer(certified: Certified) -> CheckpointAnswer:
     """A checkpoint as it is told."""
     signed = certified.checkpoint
-    said = signed.checkpoint
+    said = signed.tree_head
     return CheckpointAnswer(
         log=said.origin,
         size=said.size,
@@ -105,12 +105,12 @@ def proof_answer(proof: Inclusion) -> ProofAnswer:
     body = proof.entry.body
     return ProofAnswer(
         index=proof.entry.seq,
-        size=proof.signed.size,
+        size=proof.checkpoint.size,
         leaf_hash=proof.entry.leaf_hash.hex(),
         entry=None if body is None else base64.b64encode(body).decode("ascii"),
         leaf=base64.b64encode(proof.entry.leaf.text).decode("ascii"),
         path=_hexes(proof.path),
-        note=proof.signed.note,
+        note=proof.checkpoint.note,
         certificate=proof.certificate.pem,
     )
 

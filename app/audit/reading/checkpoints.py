@@ -53,7 +53,7 @@ class SignedCheckpoint:
     signed_at: datetime
 
     @property
-    def checkpoint(self) -> Checkpoint:
+    def tree_head(self) -> Checkpoint:
         """What the note says; its signature is for the reader to check. Raises LogDamaged."""
         try:
             said, _ = parse_note(self.note)
@@ -127,7 +127,7 @@ async def _newest_or_none(connection: AsyncConnection) -> SignedCheckpoint | Non
 
 def signer_of(signed: SignedCheckpoint, ders: list[bytes]) -> Certificate:
     """Which of these certificates signed the note, by the key that it names. Raises LogDamaged where none is kept."""
-    origin = signed.checkpoint.origin
+    origin = signed.tree_head.origin
     _, signatures = parse_note(signed.note)
     named = {identity for identity, _ in signatures}
     for der in ders:

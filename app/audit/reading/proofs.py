@@ -22,7 +22,7 @@ class Inclusion:
     """An entry, the checkpoint that covers it, and the path from one to the other, leaf side first."""
 
     entry: Logged
-    signed: SignedCheckpoint
+    checkpoint: SignedCheckpoint
     path: list[bytes]
     certificate: Certificate
     """Of the signer of the checkpoint."""
@@ -31,7 +31,7 @@ class Inclusion:
     def file(self) -> str:
         """The same as a text file (app/audit/format/proof_file.py)."""
         entry = self.entry
-        return proof_text(entry.leaf.text, entry.seq, self.path, self.signed.note, self.certificate.pem, body=entry.body)
+        return proof_text(entry.leaf.text, entry.seq, self.path, self.checkpoint.note, self.certificate.pem, body=entry.body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ async def inclusion(connection: AsyncConnection, seq: int, size: int | None = No
     if seq >= signed.size:
         raise NoCheckpoint(f"seq: entry {seq} is not under the checkpoint of size {signed.size}", field="seq")
     path = await hashes.spans(connection, inclusion_spans(seq, signed.size))
-    if root_by_inclusion(logged.leaf_hash, seq, signed.size, path) != signed.checkpoint.root:
+    if root_by_inclusion(logged.leaf_hash, seq, signed.size, path) != signed.tree_head.root:
         raise LogDamaged(f"the hashes of the log do not lead from entry {seq} to the root of its checkpoint of size {signed.size}")
     return Inclusion(logged, signed, path, signer_of(signed, await certificates(connection)))
 
@@ -61,6 +61,6 @@ async def consistency(connection: AsyncConnection, old_size: int, new_size: int 
     if old.size > new.size:
         raise BadRequest(f"from: the checkpoint of size {old.size} is not older than that of size {new.size}", field="from")
     path = await hashes.spans(connection, consistency_spans(old.size, new.size))
-    if not is_consistent(old.size, new.size, old.checkpoint.root, new.checkpoint.root, path):
+    if not is_consistent(old.size, new.size, old.tree_head.root, new.tree_head.root, path):
         raise LogDamaged(f"the checkpoints of sizes {old.size} and {new.size} are not of one log that only grew")
     return Extension(old, new, path)

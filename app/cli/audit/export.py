@@ -63,7 +63,7 @@ def proof(
     _check_out(out)
     found = _with_log(lambda log: log.inclusion(seq, size, operator=operator()), var, config, overrides)
     private_files.replace(out, found.file.encode())
-    typer.echo(f"{out}: entry {seq} under the checkpoint of size {found.signed.size}", err=True)
+    typer.echo(f"{out}: entry {seq} under the checkpoint of size {found.checkpoint.size}", err=True)
 
 
 async def _write(log: "Log", wanted: "Wanted", write: Callable[[bytes], object]) -> "Header":
