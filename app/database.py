@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import psycopg
 from alembic import command
@@ -32,7 +33,14 @@ ROLES = (OWNER, REGISTRY, INTAKE, LOG, SEQUENCER)
 
 MIGRATIONS = Path(__file__).resolve().parents[1] / "migrations"
 MIGRATION_LOCK = 0x51_0C_1C_E0  # any constant: every Sluice on a database asks for the same advisory lock
+_ROLE = """
+SELECT rolname::text, rolsuper, EXISTS (SELECT FROM pg_namespace WHERE nspname = 'audit' AND pg_has_role(nspowner, 'MEMBER'))
+FROM pg_roles WHERE rolname = current_user
+"""
 MIGRATION_WAIT_S = 60  # another replica's migration ends by then, or something is wrong
+
+DISK_FULL = "53100"
+"""PostgreSQL's code for it; no setting of ours is wrong then."""
 
 
 class DatabaseDown(DependencyDown):
@@ -40,6 +48,16 @@ class DatabaseDown(DependencyDown):
 
     code = "database_down"
     hint = "Check that the server runs and that database.url and its siblings are right; `sluice doctor` tries them."
+
+
+def database_down(error: BaseException | None, what: str = "") -> DatabaseDown:
+    """What became of a statement that psycopg failed with `error`: told as `what`; in the server's own first line without, and where its disk is full."""
+    full = getattr(error, "sqlstate", None) == DISK_FULL
+    first_line = next(iter(str(error).strip().splitlines()), type(error).__name__)
+    said = first_line if full or not what else what
+    return DatabaseDown(
+        f"PostgreSQL: {said}", hint="Make room on the disk of the database; what waits goes on by itself then." if full else None
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +129,22 @@ def create_engine(url: str, settings: DatabaseSettings) -> AsyncEngine:
             "application_name": "sluice",
         },
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """Who a connection is to PostgreSQL."""
+
+    name: str
+    superuser: bool
+    owns_log: bool
+    """Whether it could undo what the triggers on the log refuse, by what it is or may become."""
+
+
+async def role_of(connection: psycopg.AsyncConnection[Any]) -> Role:
+    """The role of `connection`. Raises psycopg.Error."""
+    cursor = await connection.execute(_ROLE)
+    return Role(*(await cursor.fetchall())[0])
 
 
 async def create_roles(admin_url: str, passwords: Mapping[str, str]) -> None:

@@ -20,6 +20,7 @@ from sqlalchemy import Row, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from app.backoff import Backoff
 from app.database import DatabaseDown, conninfo
 from app.observability.metrics import Metrics
 from app.transaction import Transactions
@@ -71,18 +72,18 @@ class Follower:
 
     async def follow(self) -> None:
         """Follow for ever; ends only by cancellation."""
-        retry_s = RETRY_FIRST_S
+        backoff = Backoff(RETRY_FIRST_S, RETRY_MOST_S)
         while True:
             try:
                 async with self._listening() as listening:
                     await self.load()
-                    retry_s = RETRY_FIRST_S
+                    backoff.reset()
                     await self._wake_and_read(listening)
             except (psycopg.Error, DBAPIError, OSError, TimeoutError, DatabaseDown) as error:
+                retry_s = backoff.after()
                 self._metrics.dependency_errors.labels("postgres", f"follow {self._feed.channel}").inc()
                 self._log.warning("registry.follow_failed", error=type(error).__name__, retry_s=retry_s)
                 await asyncio.sleep(retry_s)
-                retry_s = min(2 * retry_s, RETRY_MOST_S)
 
     @asynccontextmanager
     async def _listening(self) -> AsyncIterator[psycopg.AsyncConnection]:

@@ -4,7 +4,6 @@ Counting references frees nearly everything here; cycles come from exceptions an
 aside, young objects are looked at in small portions, and all of them only once an hour.
 """
 
-import asyncio
 import gc
 
 YOUNG, MIDDLE = 5_000, 10
@@ -22,7 +21,5 @@ def settle() -> None:
 
 
 async def collect() -> None:
-    """A full collection every hour, for ever."""
-    while True:
-        await asyncio.sleep(FULL_EVERY_S)
-        gc.collect()
+    """A full collection, to be had every hour."""
+    gc.collect()

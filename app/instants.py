@@ -1,6 +1,7 @@
-"""Instants as text: RFC 3339, read with any offset but never without one, written in one spelling."""
+"""Instants as text: RFC 3339, read with any offset but never without one, written in one spelling. Periods between two of them."""
 
 import re
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 
 from app.errors import BadRequest
@@ -30,3 +31,38 @@ def rfc3339(instant: datetime) -> str:
     if instant.tzinfo is None:
         raise ValueError(f"{instant}: a time without a zone")
     return instant.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """From an instant on, which is included, to another, which is not; None leaves that side open. Raises BadRequest for the wrong order."""
+
+    begin: datetime | None = None
+    end: datetime | None = None
+
+    def __post_init__(self) -> None:
+        if self.begin is not None and self.end is not None and self.begin >= self.end:
+            raise BadRequest("to: must be later than from, which is included while to is not", field="to")
+
+    @classmethod
+    def parse(cls, begin: str | None, end: str | None, *, prefix: str = "") -> "Period":
+        """The period that the parameters from and to mean, `prefix` before their names. Raises BadRequest."""
+        return cls(
+            None if begin is None else instant(begin, f"{prefix}from"),
+            None if end is None else instant(end, f"{prefix}to"),
+        )
+
+    @property
+    def bounds(self) -> dict[str, datetime]:
+        """Those that are given, by the names they have here."""
+        return {field.name: at for field in fields(self) if (at := getattr(self, field.name)) is not None}
+
+    @property
+    def as_query(self) -> dict[str, str]:
+        """The same as parameters, in one spelling."""
+        names = {"begin": "from", "end": "to"}
+        return {names[name]: rfc3339(at) for name, at in self.bounds.items()}
+
+
+ALWAYS = Period()
+"""Open on both sides."""

@@ -25,6 +25,7 @@ from app.api.readiness import LOOK_MS, Parts
 from app.api.status import Health, status_router
 from app.audit.intake.writers import Writers
 from app.audit.people.people import People
+from app.audit.reading.lag import LOOK_EVERY_S
 from app.audit.reading.log import Log
 from app.auth.keys import Keys, Principal
 from app.background import Background
@@ -48,7 +49,7 @@ from app.policy.policy import Policy
 from app.policy.readings import Readings
 from app.policy.record import PolicyRecord
 from app.quota.registry import Registry
-from app.settings import Settings
+from app.settings import EMBEDDED, Settings
 from app.telemetry.describe import describe
 from app.telemetry.follow import Follower, follow
 from app.transaction import Transactions
@@ -131,7 +132,7 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
     once = Once(Decider(rooms), limiter, metrics)
     background = Background(clock, metrics)
     looks = Transactions(engines["registry"], metrics, call="readyz", timeout_ms=LOOK_MS)
-    health = Parts(rooms, loader, opa, looks, background, audit.watch).health(metrics)
+    health = Parts(rooms, loader, opa, looks, background, audit.lag, own_log_process=settings.database.url == EMBEDDED).health(metrics)
 
     def follow_telemetry() -> Coroutine[Any, Any, None]:
         return follow(around.telemetry, follower, clock, token=around.telemetry_token)
@@ -145,11 +146,13 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
             background.start("policy", loader.watch)
             background.start("readings", readings.publish)
             background.start("telemetry", follow_telemetry)
-            background.start("log", audit.watch.follow)
-            for name, work in {**nodes.work(), **writers.work()}.items():
+            background.every("log", LOOK_EVERY_S, audit.lag.look)
+            for name, work in nodes.work().items():
                 background.start(name, work)
-            background.start("leases", lambda: _expire_leases(limiter))
-            background.start("garbage", garbage.collect)
+            writers.begin(background)
+            # Answers are exact without it; the gauge of leases and the memory of ended ones are current where nobody asks.
+            background.every("leases", EXPIRE_EVERY_S, limiter.expire_due)
+            background.every("garbage", garbage.FULL_EVERY_S, garbage.collect)
             yield
             await background.stop()
             await writers.summaries.stop()
@@ -160,7 +163,7 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
         status_router(health, metrics, lambda: describe(readings.view)),
         quota_router(registry, _principal),
         lease_router(limiter, registry, _principal),
-        audit_router(audit, people.keys, _principal),
+        audit_router(audit, people, _principal),
     )
     cold = _cold(lifespan, routers, bundle_routes(loader, around.opa_token))
     hot = HotRoutes(once, Leases(limiter, records, settings.lease.ttl_ms))
@@ -176,13 +179,6 @@ def _cold(lifespan: Lifespan[FastAPI], routers: Iterable[APIRouter], routes: Ite
     install_failures(cold)
     install_openapi(cold)
     return cold
-
-
-async def _expire_leases(limiter: MemoryLimiter) -> None:
-    """Answers are exact without it; the gauge of leases and the memory of ended ones are current where nobody asks."""
-    while True:
-        await limiter.expire_due()
-        await asyncio.sleep(EXPIRE_EVERY_S)
 
 
 def _principal(request: Request) -> Principal:

@@ -5,6 +5,7 @@ When down: a file that cannot be written or read stops the start with ConfigErro
 """
 
 import contextlib
+import errno
 import os
 import secrets
 import stat
@@ -14,13 +15,16 @@ from typing import BinaryIO
 
 from app.errors import ConfigError
 
+ACCESS = "Let this user read the file and write to its folder."
+"""What is to be done where the system refuses a file for other reasons than room."""
+
 
 def write_once(path: Path, content: bytes) -> bytes:
     """What `path` holds: `content` where there was no such file, else what was there. Raises ConfigError.
 
     Of processes that start together one writes, and all get the same. The folder is made (0700) where it is missing.
     """
-    with _told(path):
+    with refused_as(path):
         if not path.exists():
             with _draft(path) as (draft, file), contextlib.suppress(FileExistsError):
                 file.write(content)
@@ -32,14 +36,14 @@ def write_once(path: Path, content: bytes) -> bytes:
 
 def read(path: Path) -> bytes:
     """What `path` holds. Raises ConfigError where that cannot be read, or where others could read it too."""
-    with _told(path), path.open("rb") as file:
+    with refused_as(path), path.open("rb") as file:
         _refuse_open(path, os.fstat(file.fileno()))
         return file.read()
 
 
 def check_folder(path: Path) -> None:
     """Raise ConfigError where `path` is no folder that this process may use, or where others may enter it."""
-    with _told(path):
+    with refused_as(path):
         next(path.iterdir(), None)
         _refuse_open(path, path.stat())
 
@@ -53,7 +57,7 @@ def replace(path: Path, content: bytes) -> None:
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """The same for what is written bit by bit: the file takes its name when the block ends well, else nothing of it stays."""
-    with _told(path), _draft(path) as (draft, file):
+    with refused_as(path), _draft(path) as (draft, file):
         yield file
         _to_disk(file)
         draft.replace(path)
@@ -69,11 +73,13 @@ def _refuse_open(path: Path, found: os.stat_result) -> None:
 
 
 @contextlib.contextmanager
-def _told(path: Path) -> Iterator[None]:
+def refused_as(what: Path | str, hint: str = ACCESS) -> Iterator[None]:
+    """Turn what the system refuses in the block into a ConfigError that names `what` and the remedy: `hint`, or room where that is missing."""
     try:
         yield
     except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror}", hint="Let this user read the file and write to its folder.") from None
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        raise ConfigError(f"{what}: {error.strerror}", hint="Make room on that disk." if full else hint) from None
 
 
 @contextlib.contextmanager

@@ -16,12 +16,12 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypedDict, Unpack
 
 import structlog
 
+from app.backoff import Backoff
 from app.child_output import LEVELS, Lines, event_of, write
 from app.clock import Clock
 from app.errors import DependencyDown
@@ -34,9 +34,6 @@ STOP_TIMEOUT_S = 5.0  # one child's share of the time below
 STOP_LEAST_S = 0.5  # ten times what PostgreSQL needs for an orderly end
 STOP_ALL_TIMEOUT_S = 8.0  # serve must be gone 10 s after SIGTERM
 READY_TIMEOUT_S = 30.0  # a first start on a slow disk recovers or copies files first
-RESTART_FIRST_S = 0.2  # most deaths are single
-RESTART_MOST_S = 5.0  # an operator's repair is noticed soon
-RESTART_CALM_S = 10.0  # a child that lived this long starts the pauses anew
 
 Sleep = Callable[[float], Awaitable[None]]
 
@@ -70,22 +67,6 @@ class Options(TypedDict, total=False):
     """At which level its lines are logged that do not tell their own; info."""
     ready: "Callable[[Child], Awaitable[None]]"
     """Returns once the child does its work, and keeps trying until then."""
-
-
-@dataclass(slots=True)
-class Backoff:
-    """The pause before each restart, in seconds: doubling from the first to the most, anew after a calm life."""
-
-    first_s: float = RESTART_FIRST_S
-    most_s: float = RESTART_MOST_S
-    calm_s: float = RESTART_CALM_S
-    _next_s: float = field(default=0.0, init=False)
-
-    def after(self, lived_s: float) -> float:
-        """The pause after a child that lived `lived_s`."""
-        pause_s = self.first_s if lived_s >= self.calm_s or not self._next_s else self._next_s
-        self._next_s = min(self.most_s, pause_s * 2)
-        return pause_s
 
 
 class Child:
@@ -180,7 +161,8 @@ class Kept:
             began_ms = self._clock.monotonic_ms()
             code = await self.child.wait()
             pause_s = backoff.after((self._clock.monotonic_ms() - began_ms) / 1000)
-            log.error("child_died", child=self.child.name, code=code, restart_in_s=pause_s, tail=list(self.child.tail))
+            say = log.error if code else log.warning  # somebody asked it to end, which is no failure of its own
+            say("child_died", child=self.child.name, code=code, restart_in_s=pause_s, tail=list(self.child.tail))
             await self._sleep(pause_s)
             try:
                 self.child = await self._again()

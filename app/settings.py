@@ -99,7 +99,7 @@ class LeaseSettings(_Section):
     ttl_ms: int = Field(30_000, ge=1000, le=3_600_000, description="life of a lease that nobody renews")
     keep_ms: int = Field(60_000, ge=0, le=3_600_000, description="how long an ended lease still answers a replay or a late settle")
     records_mib: int = Field(
-        64, ge=1, le=4096, description="bound of lease records; the oldest ended ones leave first, then admission is refused"
+        56, ge=1, le=4096, description="bound of lease records; the oldest ended ones leave first, then admission is refused"
     )
 
 

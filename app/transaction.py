@@ -13,8 +13,9 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoConnection
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from app.database import DatabaseDown
+from app.database import DatabaseDown, database_down
 from app.observability.metrics import Metrics
+from app.tasks import retrieve
 
 T = TypeVar("T")
 
@@ -65,7 +66,7 @@ class Transactions:
         try:
             return task.result()
         except (OperationalError, InterfaceError, NoConnection, OSError) as error:
-            raise self._down(type(error).__name__) from error
+            raise self._down(type(error).__name__, error) from error
         except DBAPIError as error:
             if error.connection_invalidated:
                 raise self._down("the connection was lost") from error
@@ -90,12 +91,11 @@ class Transactions:
 
     def _forget(self, task: asyncio.Task[object]) -> None:
         self._running.discard(task)
-        if not task.cancelled():
-            task.exception()  # read, so that an abandoned task's late error is not reported as never retrieved
+        retrieve(task)
 
-    def _down(self, what: str) -> DatabaseDown:
+    def _down(self, what: str, error: Exception | None = None) -> DatabaseDown:
         self._metrics.dependency_errors.labels("postgres", self._call).inc()
-        return DatabaseDown(f"PostgreSQL: {what}")
+        return database_down(getattr(error, "orig", None), what)
 
 
 async def _next(items: AsyncGenerator[T]) -> list[T]:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from app.audit.format.checkpoint import Checkpoint, origin_of, sign
+from app.audit.format.checkpoint import Checkpoint, origin_of, sign_note
 from app.audit.format.export_file import CheckpointLine, EndLine, EntryLine, Header
-from app.audit.format.leaf import GENESIS, chain_hash, leaf_bytes, leaf_hash
+from app.audit.format.leaf import GENESIS, Leaf, chain_hash, leaf_hash
 from app.audit.format.merkle import Frontier
 from app.audit.records.entry import Entry
 from app.signing.certificates import Certificate, make_root, make_signer
@@ -32,13 +32,13 @@ def export(entries: Sequence[Entry], *, every: int) -> Export:
     signer = make_signer(key.spki, root_key, root, began)
     frontier, chain, note, lines = Frontier(), GENESIS, "", []
     for seq, entry in enumerate(entries):
-        leaf = leaf_bytes(seq, entry.retention, entry.body)
+        leaf = Leaf.of(seq, entry.id, entry.recorded, entry.retention, entry.body).text
         hashed = leaf_hash(leaf)
         frontier.append(hashed)
         chain = chain_hash(chain, hashed)
-        lines.append(EntryLine(leaf, hashed).line())
+        lines.append(EntryLine(entry.body, leaf, hashed).line())
         if frontier.size % every == 0:
-            note = sign(Checkpoint(ORIGIN, frontier.size, frontier.root()), key)
+            note = sign_note(Checkpoint(ORIGIN, frontier.size, frontier.root()), key)
             lines.append(CheckpointLine(note).line())
     size = frontier.size
     header = Header(ORIGIN, 0, size, size, GENESIS, (), (), note, (root.der, signer.der))

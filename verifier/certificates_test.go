@@ -111,3 +111,13 @@ func TestParametersAbsent(t *testing.T) {
 		t.Error("algorithms that differ inside and outside are taken")
 	}
 }
+
+// A root that issued none of the signers is said once, not again for each checkpoint and anchor.
+func TestAnotherRoot(t *testing.T) {
+	l := newLog(t, 9)
+	got := newLog(t, 1).check(t, l.export(t, 0, 9), l.note(t, 5))
+	got.wants(t, tampered, -1)
+	if len(got.Findings) != 1 || got.Findings[0].What != "certificate" {
+		t.Errorf("%+v", got.Findings)
+	}
+}

@@ -2,15 +2,11 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"time"
 )
-
-// recordedForm is how entries write instants: UTC, always with microseconds.
-const recordedForm = "2006-01-02T15:04:05.000000Z"
 
 // A checker reads one export from its first line to its last and reports what it finds. It keeps ids, not entries.
 type checker struct {
@@ -36,6 +32,7 @@ type checker struct {
 
 	ids    map[string]uint64
 	newest instant
+	oldest time.Time
 	late   map[uint64]bool
 	leave  retention
 }
@@ -113,14 +110,14 @@ func (c *checker) line(line []byte) {
 	var err error
 	switch {
 	case bytes.HasPrefix(line, entryMark):
-		var entry entryLine
-		if entry, err = parseEntryLine(line); err == nil {
-			c.entry(entry)
+		var read entryLine
+		if read, err = parseEntryLine(line); err == nil {
+			c.entry(read)
 		}
-	case bytes.HasPrefix(line, purgedMark):
-		var gone purgedLine
-		if err = cmp.Or(decodeExact(line, &gone), countable(gone.Purged.Seq)); err == nil {
-			c.purged(gone)
+	case bytes.HasPrefix(line, goneMark):
+		var read entryLine
+		if read, err = parsePurgedLine(line); err == nil {
+			c.entry(read)
 		}
 	case bytes.HasPrefix(line, checkpointMark):
 		var stored checkpointLine
@@ -145,34 +142,50 @@ func (c *checker) refuse(why error) {
 	}
 }
 
-// entry checks one entry: its bytes, its place, its id, and what it says of other entries.
+// entry checks one entry: its leaf, its place, its id, its body, and what it says of other entries.
 func (c *checker) entry(line entryLine) {
-	if leafHash(line.bytes) != line.leaf {
-		// Its number may have been edited, too: it is taken for the entry that belongs here.
-		if c.inPlace(c.next) {
-			c.tampered(c.next, c.next, "entry", "%sits bytes do not have the hash that the log stored: it was altered", c.here())
-			c.grow(line.leaf)
+	l, ok := c.leaf(line)
+	switch {
+	case !ok:
+	case line.purged:
+		c.leave.bodyGone(l)
+		c.report.Purged++
+	case !l.has(line.body):
+		c.tampered(l.seq, l.seq, "entry", "%sits body was altered: it does not have the hash that its leaf has", c.here())
+	default:
+		parsed, err := parseEntry(l, line.body)
+		if err != nil {
+			c.tampered(l.seq, l.seq, "entry", "%sit has its hash but is no entry: %v", c.here(), err)
+			return
 		}
-		return
-	}
-	parsed, err := parseEntry(line.bytes)
-	if err != nil {
-		c.tampered(c.next, c.next, "entry", "%sit has its hash but is no entry: %v", c.here(), err)
-		return
-	}
-	if c.inPlace(parsed.seq) {
-		c.remember(parsed)
-		c.grow(line.leaf)
+		c.leave.read(parsed)
 		c.report.Entries++
 	}
 }
 
-func (c *checker) purged(line purgedLine) {
-	if c.inPlace(line.Purged.Seq) {
-		c.leave.bodyGone(line.Purged.Seq, line.Purged.Shelf)
-		c.grow(line.Leaf)
-		c.report.Purged++
+// leaf takes the leaf of a line into tree and chain; false, and reported, unless it stands in its place with its hash.
+func (c *checker) leaf(line entryLine) (l leaf, ok bool) {
+	why := "its leaf was altered: it does not have the hash that the log stored"
+	if leafHash(line.leaf) == line.hash {
+		var err error
+		if l, err = parseLeaf(line.leaf); err != nil {
+			why = fmt.Sprintf("its leaf has its hash and is none: %v", err)
+		}
+		ok = err == nil
 	}
+	if !ok {
+		l.seq = c.next // what it says cannot be believed, its number included: it counts as the entry that belongs here
+	}
+	if !c.inPlace(l.seq) {
+		return l, false
+	}
+	if ok {
+		c.remember(l)
+	} else {
+		c.tampered(c.next, c.next, "entry", "%s%s", c.here(), why)
+	}
+	c.grow(line.hash)
+	return l, ok
 }
 
 // inPlace tells whether entry seq may stand here; entries that it leaves out are missing.
@@ -204,13 +217,16 @@ func (c *checker) grow(leaf Hash) {
 	c.push(0, leaf)
 }
 
-func (c *checker) remember(parsed envelope) {
-	if earlier, ok := c.ids[parsed.id]; ok {
-		c.tampered(parsed.seq, parsed.seq, "entry", "its id %s is that of entry %d", parsed.id, earlier)
+// remember keeps what later entries are compared with, whatever became of the body.
+func (c *checker) remember(l leaf) {
+	if earlier, ok := c.ids[l.id]; ok {
+		c.tampered(l.seq, l.seq, "entry", "its id %s is that of entry %d", l.id, earlier)
 	}
-	c.ids[parsed.id] = parsed.seq
-	if parsed.recorded.After(c.newest.Time) {
-		c.newest = instant{parsed.recorded, parsed.seq}
+	c.ids[l.id] = l.seq
+	if c.oldest.IsZero() || l.recorded.Before(c.oldest) {
+		c.oldest = l.recorded
 	}
-	c.leave.read(parsed)
+	if l.recorded.After(c.newest.Time) {
+		c.newest = instant{l.recorded, l.seq}
+	}
 }

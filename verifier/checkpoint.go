@@ -22,7 +22,9 @@ func (c *checker) signed(raw string, size uint64, place string) (stored *note) {
 		err = fmt.Errorf("a checkpoint of size %d stands where one of %d belongs", stored.size, size)
 	}
 	if err != nil {
-		c.found(tampered, "checkpoint", "%s%v", place, err)
+		if len(c.keys) > 0 { // else trust has said it for all of them
+			c.found(tampered, "checkpoint", "%s%v", place, err)
+		}
 		return nil
 	}
 	if c.newest.After(by.NotAfter) && !c.late[c.newest.entry] {

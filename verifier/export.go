@@ -9,10 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"regexp"
 	"strconv"
-	"time"
-	"unicode/utf8"
 )
 
 const exportVersion = "1"
@@ -20,15 +17,17 @@ const exportVersion = "1"
 // maxLineBytes is far above an entry (at most 1 MiB); a first line may hold thousands of certificates or proofs.
 const maxLineBytes = 4 << 20
 
-// What each kind of line begins with. An entry ends with its leaf hash, so that its bytes are never parsed before they are hashed.
+// What each kind of line begins with, and what stands between the parts of an entry's, which are not parsed before they are hashed.
 var (
 	headerMark     = []byte(`{"sluice_audit_export":`)
-	entryMark      = []byte(`{"entry":`)
-	purgedMark     = []byte(`{"leaf":`)
+	entryMark      = []byte(`{"body":`)
+	goneMark       = []byte(`{"leaf":"`)
 	checkpointMark = []byte(`{"checkpoint":`)
 	endMark        = []byte(`{"end":`)
 	leafMark       = []byte(`,"leaf":"`)
-	entryEnd       = []byte(`"}`)
+	skeletonMark   = []byte(`","skeleton":`)
+	purgedMark     = []byte(`","purged":`)
+	lineEnd        = []byte(`}`)
 )
 
 // A header is the first line: which entries of which log, and what links them to the tree that its note signs.
@@ -66,21 +65,11 @@ type consistency struct {
 	Size uint64     `json:"size"`
 }
 
-// An entryLine holds one entry as it was hashed, or where retention took its body, only its number and shelf.
+// An entryLine holds the bytes of one entry's leaf and body, and the leaf hash that the log had stored; retention may have taken the body.
 type entryLine struct {
-	bytes  []byte
-	leaf   Hash
-	purged *purged
-}
-
-type purged struct {
-	Seq   uint64 `json:"seq"`
-	Shelf string `json:"shelf"`
-}
-
-type purgedLine struct {
-	Leaf   Hash   `json:"leaf"`
-	Purged purged `json:"purged"`
+	body, leaf []byte
+	hash       Hash
+	purged     bool
 }
 
 type checkpointLine struct {
@@ -201,70 +190,30 @@ func countable(numbers ...uint64) error {
 	return nil
 }
 
-// parseEntryLine reads the line of an entry; its bytes are a part of the line.
-func parseEntryLine(line []byte) (entryLine, error) {
-	at := len(line) - len(entryEnd) - 2*len(Hash{})
-	if at < len(entryMark)+len(leafMark) || !bytes.HasSuffix(line, entryEnd) || !bytes.HasSuffix(line[:at], leafMark) {
-		return entryLine{}, errors.New("an entry without its leaf hash, or cut off")
+// parseEntryLine reads the line of an entry that has its body. A body may have members named like the marks, too, a leaf has
+// none: the last ones count.
+func parseEntryLine(line []byte) (read entryLine, err error) {
+	at := bytes.LastIndex(line, skeletonMark)
+	hashAt := at - 2*len(Hash{})
+	if hashAt < len(entryMark)+len(leafMark) || !bytes.HasSuffix(line, lineEnd) || !bytes.HasSuffix(line[:hashAt], leafMark) {
+		return read, errors.New("an entry without its leaf, or cut off")
 	}
-	leaf, err := parseHash(string(line[at : len(line)-len(entryEnd)]))
-	return entryLine{bytes: line[len(entryMark) : at-len(leafMark)], leaf: leaf}, err
+	read.body = line[len(entryMark) : hashAt-len(leafMark)]
+	read.leaf = line[at+len(skeletonMark) : len(line)-len(lineEnd)]
+	read.hash, err = parseHash(string(line[hashAt:at]))
+	return read, err
 }
 
-// An envelope is what this program must know of an entry; everything else in it is hashed and not looked at.
-type envelope struct {
-	seq      uint64
-	id       string
-	kind     string
-	recorded time.Time
-	body     map[string]json.RawMessage // a map, because struct fields would also match keys in other case
-}
-
-var leafForm = regexp.MustCompile(`^,"retention":"(d[1-9][0-9]{2,3})","seq":(0|[1-9][0-9]*)\}$`)
-
-// parseEntry reads the bytes of a leaf: {"body":{…},"retention":"d365","seq":5}.
-func parseEntry(leaf []byte) (e envelope, err error) {
-	const begin = `{"body":`
-	at := bytes.LastIndex(leaf, []byte(`,"retention":"`))
-	if at <= len(begin) || !bytes.HasPrefix(leaf, []byte(begin+"{")) || leaf[at-1] != '}' {
-		return e, errors.New("it is not made of body, retention and seq")
+// parsePurgedLine reads the line of an entry that has lost its body.
+func parsePurgedLine(line []byte) (read entryLine, err error) {
+	at := len(goneMark) + 2*len(Hash{})
+	if len(line) < at || !bytes.HasPrefix(line[at:], purgedMark) || !bytes.HasSuffix(line, lineEnd) {
+		return read, errors.New("a purged entry without its leaf, or cut off")
 	}
-	if !utf8.Valid(leaf) {
-		return e, errors.New("it is not UTF-8")
-	}
-	form := leafForm.FindSubmatch(leaf[at:])
-	if form == nil {
-		return e, errors.New("its retention or its number is malformed")
-	}
-	if e.seq, err = parseNumber(string(form[2])); err != nil {
-		return e, err
-	}
-	if err := json.Unmarshal(leaf[len(begin):at], &e.body); err != nil {
-		return e, errors.New("its body is not a JSON object")
-	}
-	if err := readable(leaf[len(begin):at]); err != nil {
-		return e, err
-	}
-	var recorded string
-	for name, field := range map[string]*string{"id": &e.id, "kind": &e.kind, "recorded": &recorded} {
-		if err := e.member(name, field); err != nil {
-			return e, err
-		}
-	}
-	// Go reads hours of one digit and commas, too: what is read must be what would be written.
-	if e.recorded, err = time.Parse(recordedForm, recorded); err != nil || e.recorded.Format(recordedForm) != recorded || e.recorded.Year() < 1 {
-		return e, fmt.Errorf("the time %q of its record is not in UTC with microseconds", recorded)
-	}
-	return e, nil
-}
-
-// member reads one member of the body; missing, null or of another type is an error.
-func (e envelope) member(name string, into any) error {
-	raw := e.body[name]
-	if len(raw) == 0 || string(raw) == "null" || json.Unmarshal(raw, into) != nil {
-		return fmt.Errorf("the member %q of its body is missing or of the wrong type", name)
-	}
-	return nil
+	read.purged = true
+	read.leaf = line[at+len(purgedMark) : len(line)-len(lineEnd)]
+	read.hash, err = parseHash(string(line[len(goneMark):at]))
+	return read, err
 }
 
 // parseNumber reads a count in its one spelling, up to 2^63-1.

@@ -76,7 +76,7 @@ func (r *report) wantsVerdict(t testing.TB, want verdict) {
 // at is the index of the line of an entry.
 func at(t testing.TB, lines []string, seq int) int {
 	t.Helper()
-	found := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, fmt.Sprintf(`"seq":%d},"leaf"`, seq)) })
+	found := slices.IndexFunc(lines, func(line string) bool { return strings.HasSuffix(line, fmt.Sprintf(`"seq":%d}}`, seq)) })
 	if found < 0 {
 		t.Fatalf("no entry %d", seq)
 	}
@@ -107,9 +107,30 @@ func TestLines(t *testing.T) {
 		"a tail missing":       {6, func(lines []string) []string { return slices.Delete(lines, at(t, lines, 6), len(lines)-1) }},
 		"a tail cut off":       {6, func(lines []string) []string { return lines[:at(t, lines, 6)] }},
 		"an entry with its hash edited": {2, func(lines []string) []string {
-			l := &memoryLog{l.authority, slices.Clone(l.leaves)}
-			l.leaves[3] = []byte(strings.Replace(string(l.leaves[3]), "olivia", "mallory", 1))
-			lines[at(t, lines, 3)] = l.export(t, 0, 8)[at(t, lines, 3)]
+			i := at(t, lines, 3)
+			lines[i] = l.changed(3, "olivia", "mallory").export(t, 0, 8)[i]
+			return lines
+		}},
+		"an edited retention": {3, func(lines []string) []string {
+			i := at(t, lines, 3)
+			lines[i] = strings.Replace(lines[i], `"d400"`, `"d100"`, 1)
+			return lines
+		}},
+		"two bodies that changed places": {2, func(lines []string) []string {
+			i, k := at(t, lines, 2), at(t, lines, 3)
+			one, other := lines[i], lines[k]
+			lines[i] = strings.Replace(one, l.bodies[2], l.bodies[3], 1)
+			lines[k] = strings.Replace(other, l.bodies[3], l.bodies[2], 1)
+			return lines
+		}},
+		"a purged leaf with another retention": {3, func(lines []string) []string {
+			i := at(t, lines, 3)
+			lines[i] = strings.Replace(withoutBodies(t, lines, 3)[i], `"d400"`, `"d100"`, 1)
+			return lines
+		}},
+		"a purged leaf of another month": {3, func(lines []string) []string {
+			i := at(t, lines, 3)
+			lines[i] = strings.Replace(withoutBodies(t, lines, 3)[i], `"recorded":"2026-11`, `"recorded":"2020-11`, 1)
 			return lines
 		}},
 		"a checkpoint twice": {-1, func(lines []string) []string { return slices.Insert(lines, 3, lines[3]) }},
@@ -144,28 +165,41 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// An id that stands twice is found, although every hash is right.
+// An id that stands twice is found, although every hash is right, and also where a body is gone.
 func TestDoubleID(t *testing.T) {
 	l := newLog(t, 4)
+	l = l.changed(2, "000000000002", "000000000001")
 	l.leaves[2] = []byte(strings.Replace(string(l.leaves[2]), "000000000002", "000000000001", 1))
 	l.check(t, l.export(t, 0, 4)).wants(t, tampered, 2)
+	l.check(t, withoutBodies(t, l.export(t, 0, 4), 1)).wants(t, tampered, 2)
 }
 
-// What is signed and hashed but no entry is found.
+// What is signed and hashed but no leaf, or no entry, or not that of its leaf, is found.
 func TestNoEntry(t *testing.T) {
-	for _, leaf := range []string{`{}`, `{"body":{},"retention":"d400","seq":2}`, `{"body":1,"retention":"d400","seq":2}`, `{"body":{},"retention":"400","seq":2}`, `x`} {
-		l := newLog(t, 4)
-		l.leaves[2] = []byte(leaf)
-		l.check(t, l.export(t, 0, 4)).wants(t, tampered, 2)
+	l := newLog(t, 4)
+	leaf := string(l.leaves[2])
+	for _, other := range []string{
+		`{}`, `x`, leaf + ` `, ` ` + leaf, strings.Replace(leaf, `"d400"`, `"400"`, 1), strings.Replace(leaf, `"d400"`, `"d99"`, 1),
+		strings.Replace(leaf, `"seq":2`, `"seq":02`, 1), strings.Replace(leaf, `"seq":2`, `"seq":9223372036854775808`, 1),
+		strings.Replace(leaf, "01900000-", "01900000", 1), strings.Replace(leaf, `"id":`, `"ID":`, 1), strings.Replace(leaf, `}`, `,"x":1}`, 1),
+	} {
+		other := l.with(2, l.bodies[2], other)
+		other.check(t, other.export(t, 0, 4)).wants(t, tampered, 2)
+	}
+	for _, change := range [][2]string{
+		{l.bodies[2], `{}`}, {l.bodies[2], `1`}, {l.bodies[2], `x`}, {l.bodies[2], ``}, {"000000000002", "000000000001"}, {"000000000002", "00000000000A"},
+		{`"recorded":"2026-11-01T00:00:02`, `"recorded":"2026-11-01T00:00:03`}, {`"kind":"key.revoked"`, `"kind":1`}, {"olivia", "\xff"},
+	} {
+		other := l.changed(2, change[0], change[1])
+		other.check(t, other.export(t, 0, 4)).wants(t, tampered, 2)
 	}
 }
 
 // An anchor finds what a file alone cannot show: a tail that is gone, and a log that was written anew.
 func TestAnchors(t *testing.T) {
 	l := newLog(t, 9)
-	short := &memoryLog{l.authority, l.leaves[:7]}
-	anew := &memoryLog{l.authority, slices.Clone(l.leaves)}
-	anew.leaves[2] = []byte(strings.Replace(string(anew.leaves[2]), "olivia", "mallory", 1))
+	short := &memoryLog{l.authority, l.leaves[:7], l.bodies[:7]}
+	anew := l.changed(2, "olivia", "mallory")
 	short.check(t, short.export(t, 0, 7)).wants(t, whole, -1)
 	anew.check(t, anew.export(t, 0, 9)).wants(t, whole, -1)
 
@@ -187,11 +221,11 @@ func TestEndedSigner(t *testing.T) {
 }
 
 // withoutBodies takes the bodies of entries out of a file.
-func withoutBodies(t testing.TB, lines []string, shelf string, entries ...int) []string {
+func withoutBodies(t testing.TB, lines []string, entries ...int) []string {
 	for _, seq := range entries {
 		i := at(t, lines, seq)
-		_, leaf, _ := strings.Cut(lines[i], `,"leaf":"`)
-		lines[i] = fmt.Sprintf(`{"leaf":"%s","purged":{"seq":%d,"shelf":"%s"}}`, strings.TrimSuffix(leaf, `"}`), seq, shelf)
+		_, rest, _ := strings.Cut(lines[i], `,"leaf":"`)
+		lines[i] = `{"leaf":"` + strings.Replace(rest, `"skeleton":`, `"purged":`, 1)
 	}
 	return lines
 }
@@ -202,17 +236,15 @@ func TestPurge(t *testing.T) {
 	for name, test := range map[string]struct {
 		recorded time.Time
 		says     string
-		shelf    string
 		want     verdict
 	}{
-		"in time":          {over, `,"count":2,"first":1,"last":2,"shelf":"d400-2026-11"`, "d400-2026-11", whole},
-		"too early":        {over.Add(-time.Microsecond), `,"count":2,"first":1,"last":2,"shelf":"d400-2026-11"`, "d400-2026-11", gap},
-		"another shelf":    {over, `,"count":2,"first":1,"last":2,"shelf":"d401-2026-11"`, "d400-2026-11", gap},
-		"others":           {over, `,"count":2,"first":2,"last":3,"shelf":"d400-2026-11"`, "d400-2026-11", gap},
-		"fewer":            {over, `,"count":1,"first":1,"last":2,"shelf":"d400-2026-11"`, "d400-2026-11", gap},
-		"nothing of them":  {over, `,"shelf":"d400-2026-11"`, "d400-2026-11", gap},
-		"no shelf":         {over, `,"count":2,"first":1,"last":2,"shelf":"d400-2026-13"`, "d400-2026-13", gap},
-		"no shelf's class": {over, `,"count":2,"first":1,"last":2,"shelf":"d4-2026-11"`, "d4-2026-11", gap},
+		"in time":         {over, `,"count":2,"first":1,"last":2,"shelf":"d400-2026-11"`, whole},
+		"too early":       {over.Add(-time.Microsecond), `,"count":2,"first":1,"last":2,"shelf":"d400-2026-11"`, gap},
+		"another class":   {over, `,"count":2,"first":1,"last":2,"shelf":"d401-2026-11"`, gap},
+		"another month":   {over, `,"count":2,"first":1,"last":2,"shelf":"d400-2026-10"`, gap},
+		"others":          {over, `,"count":2,"first":2,"last":3,"shelf":"d400-2026-11"`, gap},
+		"fewer":           {over, `,"count":1,"first":1,"last":2,"shelf":"d400-2026-11"`, gap},
+		"nothing of them": {over, `,"shelf":"d400-2026-11"`, gap},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLog(t, 4)
@@ -221,28 +253,26 @@ func TestPurge(t *testing.T) {
 			if test.want == whole {
 				entry = -1
 			}
-			l.check(t, withoutBodies(t, l.export(t, 0, 5), test.shelf, 1, 2)).wants(t, test.want, entry)
+			l.check(t, withoutBodies(t, l.export(t, 0, 5), 1, 2)).wants(t, test.want, entry)
 		})
 	}
 	l := newLog(t, 4)
-	l.check(t, withoutBodies(t, l.export(t, 0, 4), "d400-2026-11", 1, 2)).wants(t, gap, 1)
+	l.check(t, withoutBodies(t, l.export(t, 0, 4), 1, 2)).wants(t, gap, 1)
 }
 
-// Whoever purges before time and dates the entry ahead, or names a shelf of long ago, does not pass.
-func TestPurgeThatIsNotSo(t *testing.T) {
-	for shelf, now := range map[string]time.Time{"d400-2026-11": checked.Add(-time.Microsecond), "d400-2026-08": checked} {
-		l := newLog(t, 4)
-		l.appendAt(checked, "audit.purge", fmt.Sprintf(`,"count":2,"first":1,"last":2,"shelf":%q`, shelf))
-		file := strings.Join(withoutBodies(t, l.export(t, 0, 5), shelf, 1, 2), "\n") + "\n"
-		checkExport(strings.NewReader(file), "test", l.trusted(t), nil, now).wants(t, gap, 1)
-	}
+// Whoever purges before time and dates the entry ahead does not pass.
+func TestPurgeBeforeItsTime(t *testing.T) {
+	l := newLog(t, 4)
+	l.appendAt(checked, "audit.purge", `,"count":2,"first":1,"last":2,"shelf":"d400-2026-11"`)
+	file := strings.Join(withoutBodies(t, l.export(t, 0, 5), 1, 2), "\n") + "\n"
+	checkExport(strings.NewReader(file), "test", l.trusted(t), nil, checked).wants(t, whole, -1)
+	checkExport(strings.NewReader(file), "test", l.trusted(t), nil, checked.Add(-time.Microsecond)).wants(t, gap, 1)
 }
 
 // What Go reads as an instant, but entries do not write, is no entry.
 func TestInstantsHaveOneSpelling(t *testing.T) {
 	for _, text := range []string{"2026-11-01T1:00:00.000000Z", "2026-11-01T01:00:00,000000Z", "0000-01-01T00:00:00.000000Z", "2026-11-01T01:00:00Z"} {
-		leaf := fmt.Sprintf(`{"body":{"id":"1","kind":"key.revoked","recorded":%q},"retention":"d400","seq":0}`, text)
-		if _, err := parseEntry([]byte(leaf)); err == nil {
+		if _, err := parseLeaf(makeLeaf("{}", "01900000-0000-7000-8000-000000000000", text, 0)); err == nil {
 			t.Errorf("%s is taken for an instant", text)
 		}
 	}
@@ -274,8 +304,8 @@ func TestBodiesThatNotAllRead(t *testing.T) {
 		`"\ud800"`: false, `"\udc00\ud83d"`: false, `"\ud83d\ude00"`: true, `"\\ud800"`: true, `"\ufffd�"`: true, `"\uFFFD\ud800"`: false,
 		nested(1023): true, nested(1024): false, `"[\"[["`: true,
 	} {
-		leaf := `{"body":{"id":"1","kind":"k","recorded":"2026-11-01T01:00:00.000000Z","x":` + text + `},"retention":"d400","seq":0}`
-		if _, err := parseEntry([]byte(leaf)); (err == nil) != good {
+		body := `{"id":"1","kind":"k","recorded":"2026-11-01T00:00:00.000000Z","x":` + text + `}`
+		if _, err := parseEntry(leaf{id: "1", recorded: began}, []byte(body)); (err == nil) != good {
 			t.Errorf("%.40s: %v", text, err)
 		}
 	}

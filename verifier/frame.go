@@ -118,6 +118,9 @@ func (c *checker) finish() {
 	if !c.lost {
 		c.pushAll(c.End, c.Size, c.Right, "right")
 	}
+	if !c.oldest.IsZero() {
+		c.report.RecordedFirst, c.report.RecordedLast = c.oldest.Format(recordedForm), c.newest.Format(recordedForm)
+	}
 	closing := c.signed(c.Note, c.Size, "line 1: ")
 	c.proveAnchors(closing)
 	for _, found := range c.leave.findings() {

@@ -10,6 +10,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -154,6 +155,7 @@ func hashes(raw [][]byte) (list []Hash) {
 type memoryLog struct {
 	authority
 	leaves [][]byte
+	bodies []string
 }
 
 func newLog(t testing.TB, size int) *memoryLog {
@@ -172,9 +174,27 @@ func (l *memoryLog) append(kind, members string) {
 
 func (l *memoryLog) appendAt(recorded time.Time, kind, members string) {
 	seq := len(l.leaves)
-	l.leaves = append(l.leaves, fmt.Appendf(nil,
-		`{"body":{"id":"01900000-0000-7000-8000-%012d","kind":%q,"operator":"olivia","outcome":"done","recorded":%q%s,"tenant":null,"v":1},"retention":"d400","seq":%d}`,
-		seq, kind, recorded.Format(recordedForm), members, seq))
+	id, at := fmt.Sprintf("01900000-0000-7000-8000-%012d", seq), recorded.Format(recordedForm)
+	body := fmt.Sprintf(`{"id":%q,"kind":%q,"operator":"olivia","outcome":"done","recorded":%q%s,"tenant":null,"v":1}`, id, kind, at, members)
+	l.bodies, l.leaves = append(l.bodies, body), append(l.leaves, makeLeaf(body, id, at, seq))
+}
+
+func makeLeaf(body, id, recorded string, seq int) []byte {
+	return fmt.Appendf(nil, `{"body":"%x","id":%q,"recorded":%q,"retention":"d400","seq":%d}`, sm3.Sum([]byte(body)), id, recorded, seq)
+}
+
+// changed is the log with another body of one entry, and with the hash of that in its leaf.
+func (l *memoryLog) changed(seq int, old, new string) *memoryLog {
+	body := strings.Replace(l.bodies[seq], old, new, 1)
+	hashes := [2]Hash{sm3.Sum([]byte(l.bodies[seq])), sm3.Sum([]byte(body))}
+	return l.with(seq, body, strings.Replace(string(l.leaves[seq]), hashes[0].String(), hashes[1].String(), 1))
+}
+
+// with is the log with another body and leaf of one entry.
+func (l *memoryLog) with(seq int, body, leaf string) *memoryLog {
+	other := &memoryLog{l.authority, slices.Clone(l.leaves), slices.Clone(l.bodies)}
+	other.bodies[seq], other.leaves[seq] = body, []byte(leaf)
+	return other
 }
 
 func (l *memoryLog) chain(size int) []byte {
@@ -213,7 +233,7 @@ func (l *memoryLog) export(t testing.TB, first, end int, proven ...int) []string
 	lines := []string{l.header(t, first, end, proven)}
 	for seq := first; seq < end; seq++ {
 		leaf := l.leaves[seq]
-		lines = append(lines, fmt.Sprintf(`{"entry":%s,"leaf":"%x"}`, leaf, reference([][]byte{leaf})))
+		lines = append(lines, fmt.Sprintf(`{"body":%s,"leaf":"%x","skeleton":%s}`, l.bodies[seq], reference([][]byte{leaf}), leaf))
 		if seq%2 == 1 {
 			lines = append(lines, fmt.Sprintf(`{"checkpoint":%s}`, quoted(l.note(t, seq+1))))
 		}
@@ -262,7 +282,8 @@ func quoted(text string) string {
 // proof is the proof file of one entry.
 func (l *memoryLog) proof(t testing.TB, seq int) string {
 	t.Helper()
-	text := fmt.Sprintf("sluice-audit-proof 1\nentry %s\nindex %d\n", base64.StdEncoding.EncodeToString(l.leaves[seq]), seq)
+	text := fmt.Sprintf("sluice-audit-proof 1\nentry %s\nleaf %s\nindex %d\n",
+		base64.StdEncoding.EncodeToString([]byte(l.bodies[seq])), base64.StdEncoding.EncodeToString(l.leaves[seq]), seq)
 	for _, step := range inclusion(seq, l.leaves) {
 		text += base64.StdEncoding.EncodeToString(step) + "\n"
 	}

@@ -16,6 +16,7 @@ const (
 
 // A proof is what the file of one entry holds.
 type proof struct {
+	body        []byte // nil where retention took it
 	leaf        []byte
 	index       uint64
 	path        []Hash
@@ -58,17 +59,23 @@ func parseProof(text string) (*proof, error) {
 	if len(text) > maxProofBytes || len(parts) != 4 {
 		return nil, errors.New("it is not made of a proof, a checkpoint and a certificate, with empty lines between them")
 	}
+	read := &proof{note: parts[1] + "\n\n" + parts[2] + "\n"}
 	lines := strings.Split(parts[0], "\n")
+	var err error
+	if encoded, found := strings.CutPrefix(lines[min(1, len(lines)-1)], "entry "); found {
+		if read.body, err = decodeBase64(encoded); err != nil {
+			return nil, fmt.Errorf("its entry: %w", err)
+		}
+		lines = lines[1:]
+	}
 	if len(lines) < 3 {
-		return nil, errors.New("it has no lines for entry and index")
+		return nil, errors.New("it has no lines for leaf and index")
 	}
-	entry, isEntry := strings.CutPrefix(lines[1], "entry ")
+	encoded, isLeaf := strings.CutPrefix(lines[1], "leaf ")
 	index, isIndex := strings.CutPrefix(lines[2], "index ")
-	leaf, err := decodeBase64(entry)
-	if !isEntry || !isIndex || err != nil {
-		return nil, errors.New("its second and third line are not 'entry base64' and 'index number'")
+	if read.leaf, err = decodeBase64(encoded); !isLeaf || !isIndex || err != nil {
+		return nil, errors.New("it has no lines 'leaf base64' and 'index number' before its path")
 	}
-	read := &proof{leaf: leaf, note: parts[1] + "\n\n" + parts[2] + "\n"}
 	if read.index, err = parseNumber(index); err != nil {
 		return nil, err
 	}
@@ -110,23 +117,40 @@ func (p *proof) check(root *certificate, into *report) error {
 		return err
 	}
 	if reached != stored.root {
-		return errors.New("its path does not lead from these bytes to the root that was signed")
+		return errors.New("its path does not lead from this leaf to the root that was signed")
 	}
-	into.Entries = 1
-	return p.checkEntry(signer)
-}
-
-// checkEntry compares what the proven entry says with where it stands and when its signer's certificate ended.
-func (p *proof) checkEntry(by *certificate) error {
-	entry, err := parseEntry(p.leaf)
+	l, err := p.checkLeaf(signer)
 	if err != nil {
 		return err
 	}
-	if entry.seq != p.index {
-		return fmt.Errorf("it says that it is entry %d", entry.seq)
+	if p.body == nil {
+		into.Purged = 1
+		return nil
 	}
-	if entry.recorded.After(by.NotAfter) {
-		return fmt.Errorf("recorded at %s, after its signer's certificate ended at %s", entry.recorded.Format(recordedForm), by.NotAfter.UTC().Format(recordedForm))
+	into.Entries = 1
+	return p.checkBody(l)
+}
+
+// checkLeaf compares what the proven leaf says with where it stands and when its signer's certificate ended.
+func (p *proof) checkLeaf(by *certificate) (leaf, error) {
+	l, err := parseLeaf(p.leaf)
+	if err != nil {
+		return l, err
 	}
-	return nil
+	if l.seq != p.index {
+		return l, fmt.Errorf("it says that it is entry %d", l.seq)
+	}
+	if l.recorded.After(by.NotAfter) {
+		return l, fmt.Errorf("recorded at %s, after its signer's certificate ended at %s", l.recorded.Format(recordedForm), by.NotAfter.UTC().Format(recordedForm))
+	}
+	return l, nil
+}
+
+// checkBody compares the entry with its leaf.
+func (p *proof) checkBody(l leaf) error {
+	if !l.has(p.body) {
+		return errors.New("its entry was altered: it does not have the hash that its leaf has")
+	}
+	_, err := parseEntry(l, p.body)
+	return err
 }

@@ -22,6 +22,26 @@ func TestProofs(t *testing.T) {
 	}
 }
 
+// withoutBody is the proof of an entry whose body went.
+func withoutBody(proof string) string {
+	before, rest, _ := strings.Cut(proof, "entry ")
+	_, after, _ := strings.Cut(rest, "\n")
+	return before + after
+}
+
+// Of an entry whose body went the leaf is proven.
+func TestProofOfAPurgedEntry(t *testing.T) {
+	l := newLog(t, 7)
+	got, err := checkText(t, l, withoutBody(l.proof(t, 3)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.wants(t, whole, -1)
+	if got.Entries != 0 || got.Purged != 1 {
+		t.Fatalf("%+v", got)
+	}
+}
+
 // Every single changed byte of a proof is found.
 func TestEveryByteOfAProof(t *testing.T) {
 	l := newLog(t, 5)
@@ -47,12 +67,16 @@ func TestBadProofs(t *testing.T) {
 		root *memoryLog
 		text string
 	}{
-		"another root":    {other, good},
-		"another index":   {l, strings.Replace(good, "index 2", "index 3", 1)},
-		"a path too long": {l, strings.Replace(good, "\n\n", "\n47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\n\n", 1)},
-		"cut off":         {l, good[:len(good)-1]},
-		"more":            {l, good + good},
-		"an ended signer": {late, late.proof(t, 2)},
+		"another root":     {other, good},
+		"another body":     {l, strings.Replace(good, lineOf(good, 1), lineOf(l.proof(t, 3), 1), 1)},
+		"another leaf":     {l, strings.Replace(good, lineOf(good, 2), lineOf(l.proof(t, 3), 2), 1)},
+		"no leaf":          {l, strings.Replace(good, lineOf(good, 2)+"\n", "", 1)},
+		"no body, no leaf": {l, "sluice-audit-proof 1\n\n" + strings.SplitN(good, "\n\n", 2)[1]},
+		"another index":    {l, strings.Replace(good, "index 2", "index 3", 1)},
+		"a path too long":  {l, strings.Replace(good, "\n\n", "\n47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\n\n", 1)},
+		"cut off":          {l, good[:len(good)-1]},
+		"more":             {l, good + good},
+		"an ended signer":  {late, late.proof(t, 2)},
 	} {
 		got, err := checkText(t, test.root, test.text)
 		if err != nil {
@@ -68,3 +92,5 @@ func TestBadProofs(t *testing.T) {
 		}
 	}
 }
+
+func lineOf(text string, number int) string { return strings.Split(text, "\n")[number] }

@@ -35,20 +35,23 @@ type finding struct {
 
 // A report says what a file is, what of it was checked, and what was found.
 type report struct {
-	File        string    `json:"file"`
-	Verdict     verdict   `json:"verdict"`
-	Log         string    `json:"log"`
-	First       uint64    `json:"first"`
-	End         uint64    `json:"end"`         // one past the last entry
-	Entries     uint64    `json:"entries"`     // those with their bodies
-	Purged      uint64    `json:"purged"`      // those without
-	Checkpoints uint64    `json:"checkpoints"` // good ones
-	Anchors     uint64    `json:"anchors"`     // good ones
-	Size        uint64    `json:"size"`        // of the tree that the newest good checkpoint signs
-	Root        string    `json:"root"`
-	Signer      string    `json:"signer"` // of that checkpoint
-	Findings    []finding `json:"findings"`
-	Remarks     []string  `json:"remarks"` // what an auditor should know although it is in order
+	File    string  `json:"file"`
+	Verdict verdict `json:"verdict"`
+	Log     string  `json:"log"`
+	First   uint64  `json:"first"`
+	End     uint64  `json:"end"`     // one past the last entry
+	Entries uint64  `json:"entries"` // those with their bodies
+	Purged  uint64  `json:"purged"`  // those without
+	// The earliest and the latest that an entry says it was recorded; empty where none can be believed.
+	RecordedFirst string    `json:"recorded_first"`
+	RecordedLast  string    `json:"recorded_last"`
+	Checkpoints   uint64    `json:"checkpoints"` // good ones
+	Anchors       uint64    `json:"anchors"`     // good ones
+	Size          uint64    `json:"size"`        // of the tree that the newest good checkpoint signs
+	Root          string    `json:"root"`
+	Signer        string    `json:"signer"` // of that checkpoint
+	Findings      []finding `json:"findings"`
+	Remarks       []string  `json:"remarks"` // what an auditor should know although it is in order
 }
 
 func newReport(file string) *report {
@@ -81,6 +84,9 @@ func (r *report) writeText(to io.Writer) error {
 	if r.Log != "" {
 		lines = append(lines, "log          "+r.Log,
 			fmt.Sprintf("entries      %d with bodies, %d purged, from %d to before %d", r.Entries, r.Purged, r.First, r.End))
+	}
+	if r.RecordedFirst != "" {
+		lines = append(lines, "recorded     "+r.RecordedFirst+" to "+r.RecordedLast)
 	}
 	if r.Root != "" {
 		lines = append(lines,

@@ -4,7 +4,7 @@
 #   verify.sh PROOF ROOT.pem
 #
 # PROOF is what GET /audit/entries/{seq}/proof gives as text/plain, ROOT.pem the log's root certificate, from a place you trust.
-# Prints the entry and OK. Exit status: 0 proven, 4 something is not what was signed, 6 it could not be checked.
+# Prints the entry's leaf, its body where it is still there, and OK. Exit status: 0 proven, 4 something is not what was signed, 6 it could not be checked.
 set -eu
 LC_ALL=C
 export LC_ALL
@@ -75,10 +75,16 @@ read_files() {
 }
 
 read_proof() {
-  entry=$(sed -n '2s/^entry //p' "$work/part1")
-  index=$(sed -n '3s/^index //p' "$work/part1")
-  is_number "$index" || refuse 'the third line is not: index, and a number'
-  decode "$entry" "$work/leaf" || refuse 'the second line is not: entry, and base64'
+  if [ -n "$(sed -n '2{/^entry /p;}' "$work/part1")" ]; then
+    decode "$(sed -n '2s/^entry //p' "$work/part1")" "$work/body" || refuse 'the second line is not: entry, and base64'
+    sed 2d "$work/part1" >"$work/bare"
+  else
+    cp "$work/part1" "$work/bare"
+  fi
+  leaf=$(sed -n '2s/^leaf //p' "$work/bare")
+  index=$(sed -n '3s/^index //p' "$work/bare")
+  is_number "$index" || refuse 'there is no line: index, and a number'
+  decode "$leaf" "$work/leaf" || refuse 'there is no line: leaf, and base64'
 }
 
 read_note() {
@@ -133,7 +139,7 @@ check_inclusion() {
   [ "$index" -lt "$size" ] || refuse "entry $index is not in a tree of $size"
   { printf '\000' && cat "$work/leaf"; } | sm3 >"$work/reached"
   at=$index last=$((size - 1))
-  sed -n '4,$p' "$work/part1" >"$work/path"
+  sed -n '4,$p' "$work/bare" >"$work/path"
   while IFS= read -r line; do
     decode "$line" "$work/step" && [ "$(wc -c <"$work/step")" -eq 32 ] || refuse 'a line of the path is not a hash in base64'
     [ "$last" -gt 0 ] || refuse 'the path is too long'
@@ -146,10 +152,10 @@ check_inclusion() {
     at=$((at / 2)) last=$((last / 2))
   done <"$work/path"
   [ "$last" = 0 ] || refuse 'the path is too short'
-  cmp -s "$work/reached" "$work/signed-root" || refuse 'the path does not lead from this entry to the root that was signed'
+  cmp -s "$work/reached" "$work/signed-root" || refuse 'the path does not lead from this leaf to the root that was signed'
 }
 
-# member NAME: the text of a member of the entry's body, which is the second level of its JSON.
+# member NAME: the text of a member of the body, on the first level of its JSON.
 member() {
   awk -v name="$1" '{ text = text $0 }
     END {
@@ -160,7 +166,7 @@ member() {
           else if (c == "\"") {
             quoted = 0
             string = substr(text, from, i - from)
-            if (depth == 2 && key == name) found = string
+            if (depth == 1 && key == name) found = string
           }
         }
         else if (c == "\"") { quoted = 1; from = i + 1 }
@@ -170,22 +176,29 @@ member() {
         else if (c == "}" || c == "]") { depth--; key = "" }
       }
       print found
-    }' "$work/leaf"
+    }' "$work/body"
 }
 
-# The certificate must not have ended when the entry was recorded; whether it has ended since does not matter.
-check_entry() {
-  seq=$(tail -c 100 "$work/leaf" | sed -n 's/.*,"retention":"d[1-9][0-9]\{2,3\}","seq":\([0-9]*\)}$/\1/p')
-  [ "$seq" = "$index" ] || refuse "the entry says that its number is ${seq:-unknown}, the proof that it is $index"
-  recorded=$(member recorded)
+# A leaf has one spelling. The certificate must not have ended when it was recorded; whether it has ended since does not matter.
+check_leaf() {
+  [ "$(wc -l <"$work/leaf")" -eq 0 ] && { cat "$work/leaf" && echo; } | sed -n 's/^{"body":"\([0-9a-f]\{64\}\)",'\
+'"id":"\([0-9a-f]\{8\}\(-[0-9a-f]\{4\}\)\{3\}-[0-9a-f]\{12\}\)","recorded":"\([0-9TZ:.-]\{27\}\)",'\
+'"retention":"d[1-9][0-9]\{2,3\}","seq":\([0-9]*\)}$/\1 \2 \4 \5/p' >"$work/said" && read -r hash identity recorded seq <"$work/said" ||
+    refuse 'the leaf is not made of body, id, recorded, retention and seq'
+  [ "$seq" = "$index" ] || refuse "the leaf says that its number is $seq, the proof that it is $index"
   ended=$(openssl x509 -in "$work/part4" -noout -enddate -dateopt iso_8601 | sed 's/^notAfter=\(.*\) \(.*\)Z$/\1T\2.000000Z/')
   case $ended in *T*.000000Z) ;; *) give_up 'this openssl does not tell when a certificate ends' ;; esac
   case $recorded in
     [0-9][0-9][0-9][0-9]-[0-1][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-5][0-9].[0-9][0-9][0-9][0-9][0-9][0-9]Z) ;;
-    *) refuse 'the entry does not say when it was recorded' ;;
+    *) refuse 'the leaf does not say when it was recorded' ;;
   esac
   [ "$(printf '%s\n' "$recorded" "$ended" | sort | tail -n 1)" = "$ended" ] ||
     refuse "the entry was recorded at $recorded, after its signer's certificate ended at $ended"
+}
+
+check_body() {
+  [ "$(sm3 <"$work/body" | hex)" = "$hash" ] || refuse 'the entry was altered: it does not have the hash that its leaf has'
+  [ "$(member id) $(member recorded)" = "$identity $recorded" ] || refuse 'the entry does not have the id and the instant of its leaf'
 }
 
 can_verify
@@ -195,6 +208,9 @@ read_note
 check_certificate
 check_signature
 check_inclusion
-check_entry
-cat "$work/leaf"
-printf '\nOK\n'
+check_leaf
+[ ! -f "$work/body" ] || check_body
+for part in leaf body; do
+  [ ! -f "$work/$part" ] || { cat "$work/$part" && echo; }
+done
+echo OK

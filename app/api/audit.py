@@ -7,7 +7,6 @@ checkpoint or a proof between two is not, since these hold no entry.
 import re
 from collections.abc import Callable
 from contextlib import aclosing
-from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -28,7 +27,9 @@ from app.api.audit_answers import (
     entry_answer,
     proof_answer,
 )
-from app.audit.people.subject_keys import SubjectKeys
+from app.api.query import known_query
+from app.audit.people.people import People
+from app.audit.people.pseudonyms import Pseudonyms
 from app.audit.reading.entries import MAX_PAGE, Filters, Page
 from app.audit.reading.export import MAX_ANCHORS, Wanted
 from app.audit.reading.log import Export, Log
@@ -36,8 +37,8 @@ from app.audit.records.entry import MAX_INTEGER
 from app.audit.records.kinds import KINDS
 from app.auth.keys import Principal
 from app.errors import BadRequest, DependencyDown
-from app.ids import model_id, tenant_id
-from app.instants import instant
+from app.ids import identifier, model_id, tenant_id
+from app.instants import Period
 
 PAGE = 100
 MAX_SEQ = MAX_INTEGER  # what a read was asked for stands in the log
@@ -45,6 +46,7 @@ NDJSON = "application/x-ndjson"
 TEXT = "text/plain"
 
 _PSEUDONYM = re.compile(r"p1:[0-9a-f]{64}")
+_BY_ID = "Write tenant=TENANT&subject_id=ID to find a subject by its id."
 _PLAIN = {"content": {TEXT: {"schema": {"type": "string"}}}}
 _FILE: dict[str, Any] = {"description": "The file", "content": {NDJSON: {"schema": {"type": "string"}}}}
 
@@ -57,47 +59,53 @@ To = Annotated[str | None, Query(alias="to", description="recorded before; RFC 3
 Open = Annotated[bool, Query(alias="open", description="with sealed members in clear; the record of the read says so")]
 
 
-def audit_router(audit: Log, keys: SubjectKeys, principal: Callable[..., Any]) -> APIRouter:
-    """The routes under /audit. `keys` open what is sealed; `principal` is a dependency that gives the calling Principal."""
+def audit_router(audit: Log, people: People, principal: Callable[..., Any]) -> APIRouter:
+    """The routes under /audit. `people` find subjects and open what is sealed; `principal` is a dependency that gives the Principal."""
 
     def reader(caller: Annotated[Principal, Depends(principal)]) -> str:
         caller.require("auditor", "admin")
         return caller.name
 
-    router = APIRouter(prefix="/audit", tags=["audit"])
-    _add_entries(router, audit, keys, reader)
+    router = APIRouter(prefix="/audit", tags=["audit"], dependencies=[Depends(known_query)])
+    _add_entries(router, audit, people, reader)
     _add_proofs(router, audit, reader)
     _add_export(router, audit, reader)
     return router
 
 
-def filters(
-    *,
-    kind: Annotated[str | None, Query(description="of the entry, such as sensitive.access")] = None,
-    tenant: str | None = None,
-    model: str | None = None,
-    subject: Annotated[str | None, Query(description="pseudonym: p1: and 64 hexadecimal digits")] = None,
-    decision: Annotated[str | None, Query(description="id of a decision")] = None,
-    begin: From = None,
-    end: To = None,
-) -> Filters:
-    """The filters of a query. Raises BadRequest naming the parameter."""
-    begin_at, end_at = _period(begin, end)
-    return Filters(
-        kind=None if kind is None else _kind(kind),
-        tenant=None if tenant is None else tenant_id(tenant),
-        model=None if model is None else model_id(model),
-        subject=None if subject is None else _pseudonym(subject),
-        decision=None if decision is None else _decision(decision),
-        begin=begin_at,
-        end=end_at,
-    )
+def filters_of(pseudonyms: Pseudonyms) -> Callable[..., Filters]:
+    """The dependency that makes filters of a query; `pseudonyms` stand for the ids of subjects, which go no further than this."""
+
+    def filters(
+        *,
+        kind: Annotated[str | None, Query(description="of the entry, such as sensitive.access")] = None,
+        tenant: str | None = None,
+        model: str | None = None,
+        subject: Annotated[str | None, Query(description="pseudonym: p1: and 64 hexadecimal digits")] = None,
+        subject_id: Annotated[str | None, Query(description="in place of `subject`: the id in clear, one of `tenant`")] = None,
+        decision: Annotated[str | None, Query(description="id of a decision")] = None,
+        begin: From = None,
+        end: To = None,
+    ) -> Filters:
+        """The filters of a query. Raises BadRequest naming the parameter."""
+        tenant = None if tenant is None else tenant_id(tenant)
+        return Filters(
+            kind=None if kind is None else _kind(kind),
+            tenant=tenant,
+            model=None if model is None else model_id(model),
+            subject=_subject(subject, subject_id, tenant, pseudonyms),
+            decision=None if decision is None else _decision(decision),
+            period=Period.parse(begin, end),
+        )
+
+    return filters
 
 
-def _add_entries(router: APIRouter, audit: Log, keys: SubjectKeys, reader: Callable[..., str]) -> None:
+def _add_entries(router: APIRouter, audit: Log, people: People, reader: Callable[..., str]) -> None:
     Operator = Annotated[str, Depends(reader)]  # noqa: N806 - a type
+    filters = filters_of(people.pseudonyms)
 
-    @router.get("/entries", response_model_exclude_none=True)
+    @router.get("/entries", response_model_exclude_unset=True)
     async def list_entries(
         *,
         operator: Operator,
@@ -109,12 +117,12 @@ def _add_entries(router: APIRouter, audit: Log, keys: SubjectKeys, reader: Calla
     ) -> EntriesAnswer:
         """Entries by number, a page at a time; pages do not shift while the log grows."""
         page = Page(limit, cursor, newest_first=order == "newest")
-        return entries_answer(await audit.entries(wanted, page, operator=operator, keys=keys if unseal else None), page)
+        return entries_answer(await audit.entries(wanted, page, operator=operator, keys=people.keys if unseal else None))
 
-    @router.get("/entries/{seq}", response_model_exclude_none=True)
+    @router.get("/entries/{seq}", response_model_exclude_unset=True)
     async def get_entry(*, operator: Operator, seq: Seq, unseal: Open = False) -> EntryAnswer:
         """One entry by its number, counted from 0."""
-        return entry_answer(await audit.entry(seq, operator=operator, keys=keys if unseal else None))
+        return entry_answer(await audit.entry(seq, operator=operator, keys=people.keys if unseal else None))
 
     @router.get("/entries/{seq}/proof", response_model=ProofAnswer, response_model_exclude_none=True, responses={200: _PLAIN})
     async def get_proof(
@@ -140,7 +148,7 @@ def _add_proofs(router: APIRouter, audit: Log, reader: Callable[..., str]) -> No
     ) -> Any:
         """The newest signed checkpoint; keep it where nobody of the log's operators can change it. As text/plain, the bare note."""
         certified = await audit.checkpoint(renewed=fresh)
-        return PlainTextResponse(certified.signed.note) if wants_text(accept) else checkpoint_answer(certified)
+        return PlainTextResponse(certified.checkpoint.note) if wants_text(accept) else checkpoint_answer(certified)
 
     @router.get("/consistency", dependencies=only_readers)
     async def get_consistency(
@@ -165,8 +173,7 @@ def _add_export(router: APIRouter, audit: Log, reader: Callable[..., str]) -> No
         ] = None,
     ) -> Response:
         """The entries of a period, or all, as one file that `sluice audit verify` checks without the log."""
-        begin_at, end_at = _period(begin, end)
-        wanted = Wanted(begin_at, end_at, _anchors(anchor or []))
+        wanted = Wanted(Period.parse(begin, end), _anchors(anchor or []))
         return ExportResponse(await audit.export(wanted, operator=operator))
 
 
@@ -182,10 +189,10 @@ class ExportResponse(StreamingResponse):
     async def stream_response(self, send: Send) -> None:
         """Send the file, and the end of the answer only where the file has its own."""
         try:
-            async with aclosing(self._export.lines) as batches:
+            async with aclosing(self._export.lines) as pieces:
                 await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-                async for batch in batches:
-                    await send({"type": "http.response.body", "body": batch.lines, "more_body": True})
+                async for piece in pieces:
+                    await send({"type": "http.response.body", "body": piece.lines, "more_body": True})
         except DependencyDown as down:
             log.warning("an export was cut off", first=self._export.header.first, end=self._export.header.end, why=down.message)
             return
@@ -198,24 +205,23 @@ def wants_text(accept: str) -> bool:
     return next((name == TEXT for name in named if name in (TEXT, "application/json")), False)
 
 
-def _period(begin: str | None, end: str | None) -> tuple[datetime | None, datetime | None]:
-    begin_at = None if begin is None else instant(begin, "from")
-    end_at = None if end is None else instant(end, "to")
-    if begin_at is not None and end_at is not None and begin_at >= end_at:
-        raise BadRequest("to: must be later than from, which is included while to is not", field="to")
-    return begin_at, end_at
-
-
 def _kind(kind: str) -> str:
     if kind not in KINDS:
         raise BadRequest(f"kind: the log has no kind {kind[:40]!r}", hint=f"Kinds are {', '.join(sorted(KINDS))}.", field="kind")
     return kind
 
 
-def _pseudonym(subject: str) -> str:
-    if not _PSEUDONYM.fullmatch(subject):
-        raise BadRequest("subject: not a pseudonym; p1: and 64 hexadecimal digits, as entries have it", field="subject")
-    return subject
+def _subject(pseudonym: str | None, subject_id: str | None, tenant: str | None, pseudonyms: Pseudonyms) -> str | None:
+    """The pseudonym to look for, given or made of an id."""
+    if pseudonym is not None and not _PSEUDONYM.fullmatch(pseudonym):
+        raise BadRequest("subject: not a pseudonym; p1: and 64 hexadecimal digits, as entries have it", hint=_BY_ID, field="subject")
+    if subject_id is None:
+        return pseudonym
+    if pseudonym is not None:
+        raise BadRequest("subject_id: in place of subject, not beside it", field="subject_id")
+    if tenant is None:
+        raise BadRequest("subject_id: needs a tenant, whose subject it is", hint=_BY_ID, field="subject_id")
+    return pseudonyms.subject(tenant, identifier(subject_id, "subject_id"))
 
 
 def _decision(decision: str) -> str:

@@ -7,15 +7,15 @@ from typing import Any
 import orjson
 from pydantic import BaseModel, Field
 
-from app.audit.reading.entries import BodyState, Logged, Page
-from app.audit.reading.log import Certified, Told
+from app.audit.reading.entries import BodyState, Logged
+from app.audit.reading.log import Certified, EntriesRead, EntryRead
 from app.audit.reading.proofs import Extension, Inclusion
 from app.instants import rfc3339
 from app.signing.certificates import Certificate, CertificateRefused
 
 
 class EntryAnswer(BaseModel):
-    """An entry of the log. What is hashed is the leaf's bytes; the proof of the entry has them."""
+    """An entry of the log. What is hashed is its leaf, which has the hash of the body; the proof of the entry has both."""
 
     seq: int
     leaf_hash: str
@@ -31,10 +31,10 @@ class EntryAnswer(BaseModel):
 
 
 class EntriesAnswer(BaseModel):
-    """One page of entries; `next` is the `cursor` of the next page, absent on the last."""
+    """One page of entries."""
 
     entries: list[EntryAnswer]
-    next: int | None = None
+    next: int | None = Field(description="the `cursor` of the next page; null where nothing follows")
 
 
 class CheckpointAnswer(BaseModel):
@@ -54,7 +54,8 @@ class ProofAnswer(BaseModel):
     index: int
     size: int
     leaf_hash: str
-    entry: str | None = Field(None, description="the leaf's bytes in base64; absent where the body was purged")
+    entry: str | None = Field(None, description="the body's bytes in base64; absent where it was purged")
+    leaf: str = Field(description="the leaf's bytes in base64: hash of the body, id, time, retention and number; they are what is hashed")
     path: list[str] = Field(description="leaf side first")
     note: str
     certificate: str = Field(description="PEM, of the note's signer")
@@ -70,32 +71,30 @@ class ConsistencyAnswer(BaseModel):
     new_note: str
 
 
-def entry_answer(told: Told) -> EntryAnswer:
+def entry_answer(read: EntryRead) -> EntryAnswer:
     """One entry as it is told."""
-    logged, sealed = told.logged, told.opened
-    answer = EntryAnswer(seq=logged.seq, leaf_hash=logged.leaf_hash.hex(), shelf=logged.shelf, state=logged.state, body=_body(logged))
-    if sealed is None:
-        return answer
-    return answer.model_copy(
-        update={"opened": sealed.texts, "erased": list(sealed.erased) or None, "unreadable": list(sealed.unreadable) or None}
-    )
+    logged, sealed = read.logged, read.unsealed
+    members: dict[str, Any] = {} if (body := _body(logged)) is None else {"body": body}
+    if sealed is not None:
+        members["opened"] = sealed.texts
+        members |= {name: list(some) for name, some in (("erased", sealed.erased), ("unreadable", sealed.unreadable)) if some}
+    return EntryAnswer(seq=logged.seq, leaf_hash=logged.leaf_hash.hex(), shelf=logged.shelf, state=logged.state, **members)
 
 
-def entries_answer(found: Sequence[Told], page: Page) -> EntriesAnswer:
-    """One page; a full one may have another after it."""
-    more = len(found) == page.limit
-    return EntriesAnswer(entries=[entry_answer(told) for told in found], next=found[-1].logged.seq if more else None)
+def entries_answer(read: EntriesRead) -> EntriesAnswer:
+    """One page as it is told."""
+    return EntriesAnswer(entries=[entry_answer(entry) for entry in read.entries], next=read.next)
 
 
 def checkpoint_answer(certified: Certified) -> CheckpointAnswer:
     """A checkpoint as it is told."""
-    signed = certified.signed
-    said = signed.checkpoint
+    signed = certified.checkpoint
+    said = signed.tree_head
     return CheckpointAnswer(
         log=said.origin,
         size=said.size,
         root=said.root.hex(),
-        signed=rfc3339(signed.signed),
+        signed=rfc3339(signed.signed_at),
         note=signed.note,
         certificates=[pem for der in certified.certificates if (pem := _pem(der))],
     )
@@ -103,14 +102,15 @@ def checkpoint_answer(certified: Certified) -> CheckpointAnswer:
 
 def proof_answer(proof: Inclusion) -> ProofAnswer:
     """A proof of inclusion as it is told."""
-    leaf = proof.entry.leaf
+    body = proof.entry.body
     return ProofAnswer(
         index=proof.entry.seq,
-        size=proof.signed.size,
+        size=proof.checkpoint.size,
         leaf_hash=proof.entry.leaf_hash.hex(),
-        entry=None if leaf is None else base64.b64encode(leaf).decode("ascii"),
+        entry=None if body is None else base64.b64encode(body).decode("ascii"),
+        leaf=base64.b64encode(proof.entry.leaf.text).decode("ascii"),
         path=_hexes(proof.path),
-        note=proof.signed.note,
+        note=proof.checkpoint.note,
         certificate=proof.certificate.pem,
     )
 

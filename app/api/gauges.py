@@ -1,13 +1,13 @@
 """Gauges that are computed when somebody looks: what tenants spent, what is in flight, how each node and model is, how far the log has come."""
 
-from app.audit.reading.lag import Watch
+from app.audit.reading.lag import LagWatch
 from app.decision.decide import Rooms
 from app.limiter.in_flight import Place
 from app.observability.metrics import Metrics
 from app.telemetry.view import SHUT_OUT, NodeState
 
 
-def show(rooms: Rooms, log: Watch, metrics: Metrics) -> None:
+def show(rooms: Rooms, log: LagWatch, metrics: Metrics) -> None:
     """Set them all; what is not known or configured any more has none."""
     for gauge in metrics.computed:
         gauge.clear()
@@ -76,16 +76,16 @@ def _models(rooms: Rooms, metrics: Metrics) -> None:
             metrics.snapshot_age.labels(metrics.model(name)).set((model.age_ms + elapsed_ms) / 1000)
 
 
-def _log(log: Watch, metrics: Metrics) -> None:
-    standing = log.standing
-    if standing is None:
+def _log(log: LagWatch, metrics: Metrics) -> None:
+    lag = log.newest
+    if lag is None:
         return
     told = {
-        metrics.audit_backlog_entries: standing.backlog,
+        metrics.audit_backlog_entries: lag.backlog,
         metrics.audit_backlog_age: log.backlog_age_s(),
-        metrics.audit_log_size: standing.size,
+        metrics.audit_log_size: lag.size,
         metrics.audit_checkpoint_age: log.checkpoint_age_s(),
     }
     for gauge, value in told.items():
         if value is not None:
-            gauge.labels(standing.log).set(value)
+            gauge.labels(lag.log).set(value)

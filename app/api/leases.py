@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends
 
 from app.api.paths import EncodedPathRoute
+from app.api.query import known_query
 from app.auth.keys import Principal, Role
 from app.decision.decision import number
 from app.errors import NotFound
@@ -19,7 +20,7 @@ READERS: tuple[Role, ...] = ("operator", "admin", "auditor")
 
 def lease_router(limiter: MemoryLimiter, registry: Registry, principal: Callable[..., Principal]) -> APIRouter:
     """Routes for operators; a gateway may read the usage of the tenants it speaks for."""
-    router = APIRouter(tags=["leases"], route_class=EncodedPathRoute)
+    router = APIRouter(tags=["leases"], route_class=EncodedPathRoute, dependencies=[Depends(known_query)])
     caller = Annotated[Principal, Depends(principal)]
 
     @router.get("/leases", summary="Leases in flight, all or one tenant's.")

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from app.api import strict_json
 from app.api.paths import EncodedPathRoute
+from app.api.query import known_query
 from app.auth.keys import Principal
 from app.errors import BadRequest, NotFound
 from app.ids import tenant_id
@@ -82,7 +83,7 @@ def quota_router(registry: Registry, principal: Callable[..., Any]) -> APIRouter
 
     Operators and admins read and write, auditors read. Ids are percent-encoded in paths, slashes included.
     """
-    router = APIRouter(prefix="/quotas", tags=["quotas"], route_class=EncodedPathRoute)
+    router = APIRouter(prefix="/quotas", tags=["quotas"], route_class=EncodedPathRoute, dependencies=[Depends(known_query)])
 
     def reader(caller: Annotated[Principal, Depends(principal)]) -> None:
         caller.require("operator", "auditor", "admin")

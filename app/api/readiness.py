@@ -6,7 +6,7 @@ from sqlalchemy import text
 
 from app.api.gauges import show
 from app.api.status import Health
-from app.audit.reading.lag import Watch
+from app.audit.reading.lag import LagWatch
 from app.background import Background
 from app.decision.decide import Rooms
 from app.errors import DependencyDown
@@ -32,7 +32,9 @@ class Parts:
     looks: Transactions
     """Bounded by LOOK_MS, since a frozen server holds whoever waits for it."""
     background: Background
-    log: Watch
+    log: LagWatch
+    own_log_process: bool
+    """Whether serve starts the process of the log, and has its lines among its own."""
 
     def health(self, metrics: Metrics) -> Health:
         """Only the absence of any policy makes a replica unready: all other parts have a written outage."""
@@ -43,7 +45,7 @@ class Parts:
             "engines": self.engines,
             "models": self.models,
             "background": self.beside,
-            "log": self.log.told,
+            "log": self.log_kept,
         }
         return Health(required={"policy": self.policy}, parts=parts, before_scrape=[lambda: show(self.rooms, self.log, metrics)])
 
@@ -93,6 +95,29 @@ class Parts:
         """Whether the work beside requests goes on."""
         failing = self.background.failing
         return not failing, f"failed within the last minute: {', '.join(failing)}; the log says why" if failing else "goes on"
+
+    async def log_kept(self) -> tuple[bool, str]:
+        """Whether the log keeps up, and who does not where it does not."""
+        lag, waited_s, signed_s = self.log.newest, self.log.backlog_age_s(), self.log.checkpoint_age_s()
+        if lag is None or waited_s is None:
+            return False, "unknown: the log cannot be read; decisions go on where nothing must be logged first"
+        signed = "nothing is signed" if signed_s is None else f"{lag.signed_size} of them signed {signed_s:.0f} s ago"
+        waiting = f"; {lag.backlog} wait, the first for {waited_s:.0f} s" if lag.backlog else ""
+        trouble = self._log_trouble(led=lag.led)
+        told = f"{lag.size} entries, {signed}{waiting}"
+        return not trouble, f"{told}; {trouble}. Decisions go on" if trouble else told
+
+    def _log_trouble(self, *, led: bool) -> str:
+        """Why the log does not get on, and where to look; nothing where it does."""
+        process = "the child `audit` of serve" if self.own_log_process else "the process that leads it"
+        lines = "the lines of `audit` in this log say why" if self.own_log_process else "its own log says why"
+        if not led and self.own_log_process:
+            return f"nobody leads it: {process} does not run, or refuses to; {lines}"
+        if not led:
+            return "nobody leads it: start `sluice audit run`, or see why the one that runs refuses to"
+        if since := self.log.stands_since:
+            return f"{process} runs but stands still since {since:%Y-%m-%d %H:%M:%S} UTC; {lines}"
+        return f"{process} does not get on; {lines}" if self.log.late else ""
 
 
 def _why(model: str, view: View) -> str:

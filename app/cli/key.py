@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 import typer
 
 from app.cli.operator import operator
-from app.cli.options import Overrides
+from app.cli.options import Config, Overrides, Var, print_table, quiet_settings_of
 from app.errors import BadRequest
 
 if TYPE_CHECKING:
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 app = typer.Typer(help="Keys of gateways, operators, auditors.", no_args_is_help=True)
-
-Var = Annotated[Path, typer.Option("--var", help="the folder that serve was given, for its embedded database")]
-Config = Annotated[Path | None, typer.Option(help="settings file; without it sluice.yaml in --var")]
 
 _LIFE = re.compile(r"([1-9][0-9]{0,4})([hdw])")
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
@@ -82,9 +79,7 @@ def list_(
     lines += [
         (row["name"], row["state"], ",".join(row["roles"]), ",".join(row["tenants"]), row["expires"] or "-", row["id"]) for row in rows
     ]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-    for line in lines:
-        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    print_table(lines)
 
 
 @app.command()
@@ -107,14 +102,11 @@ def _with_database(work: "Callable[[Keys, Tenants], Awaitable[T]]", var: Path, c
     from app.auth.keys import Keys
     from app.clock import SystemClock
     from app.database import create_engine
-    from app.observability.logs import configure_logs
     from app.observability.metrics import Metrics
     from app.postgres import urls_beside_serve
     from app.quota.registry import Tenants
-    from app.settings import load_settings, settings_file
 
-    settings = load_settings(settings_file(config, var), tuple(overrides or ()))
-    configure_logs(settings.log_level, settings.log_format, "key")
+    settings = quiet_settings_of(config, var, overrides, "key")
     urls = urls_beside_serve(settings, var)
 
     async def run() -> T:
@@ -129,6 +121,8 @@ def _with_database(work: "Callable[[Keys, Tenants], Awaitable[T]]", var: Path, c
 
 
 def _row(key: "Key", now: datetime) -> dict[str, Any]:
+    from app.instants import rfc3339
+
     state = "revoked" if key.revoked else "expired" if key.expires and key.expires <= now else "in force"
     principal = key.principal
     return {
@@ -137,9 +131,9 @@ def _row(key: "Key", now: datetime) -> dict[str, Any]:
         "roles": sorted(principal.roles),
         "tenants": sorted(principal.tenants),
         "state": state,
-        "created": key.created.isoformat(),
-        "expires": key.expires.isoformat() if key.expires else None,
-        "revoked": key.revoked.isoformat() if key.revoked else None,
+        "created": rfc3339(key.created),
+        "expires": rfc3339(key.expires) if key.expires else None,
+        "revoked": rfc3339(key.revoked) if key.revoked else None,
     }
 
 

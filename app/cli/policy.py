@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from app.cli.options import Overrides
+from app.cli.options import Config, Overrides, Var, settings_of
 from app.errors import BadRequest, PolicyRefused
 
 if TYPE_CHECKING:
@@ -16,8 +16,6 @@ app = typer.Typer(help="Rules: check, test, evaluate, begin.", no_args_is_help=T
 
 Folder = Annotated[Path | None, typer.Argument(help="policy folder; without it policy.path of the settings")]
 FolderOption = Annotated[Path | None, typer.Option(help="policy folder; without it policy.path of the settings")]
-Var = Annotated[Path, typer.Option("--var", help="the folder that serve was given")]
-Config = Annotated[Path | None, typer.Option(help="settings file; without it sluice.yaml in --var")]
 Output = Annotated[Literal["table", "json"], typer.Option(help="for people or for programs")]
 
 
@@ -32,7 +30,7 @@ def check(
     from app.policy.check import compile_policy
     from app.policy.reads import names_of
 
-    settings = _settings(config, var, overrides)
+    settings = settings_of(config, var, overrides)
     folder, binary = _where(path, settings, output)
 
     async def run() -> tuple["Compiled", list[str]]:
@@ -64,7 +62,7 @@ def run_tests_beside(
 
     from app.policy.coverage import run_tests, show_command
 
-    folder, binary = _where(path, _settings(config, var, overrides))
+    folder, binary = _where(path, settings_of(config, var, overrides))
     ran = asyncio.run(run_tests(folder, binary))
     if ran.failed:
         raise PolicyRefused("\n".join(f"{each} failed" for each in ran.failed), hint=show_command(folder, binary))
@@ -93,7 +91,7 @@ def eval_(
 
     from app.policy.trial import lines, try_question
 
-    settings = _settings(config, var, overrides)
+    settings = settings_of(config, var, overrides)
     folder, binary = _where(path, settings, output)
     asked = _read_object(question)
     if readings is not None:
@@ -125,7 +123,7 @@ def new(
     from app.policy.kinds import KINDS
     from app.policy.scaffold import write_rule
 
-    for written in write_rule(_folder(path, _settings(config, var, overrides)), name, reads or (), KINDS[kind]):
+    for written in write_rule(_folder(path, settings_of(config, var, overrides)), name, reads or (), KINDS[kind]):
         print(written)
     print("in shadow: only recorded until `shadow: true` is removed from its METADATA")
 
@@ -142,19 +140,13 @@ def schemas(
     """Generate schemas/*.json, what rules may read, from the Python side; without --write say whether they are current."""
     from app.policy.schema_files import drifted, write_schemas
 
-    folder = _folder(path, _settings(config, var, overrides)) / "schemas"
+    folder = _folder(path, settings_of(config, var, overrides)) / "schemas"
     if write:
         write_schemas(folder)
     old = drifted(folder)
     if old:
         raise PolicyRefused(f"{folder}: {', '.join(old)} differ from the question", hint="Run `sluice policy schemas --write`.")
     print(f"{folder} is current")
-
-
-def _settings(config: Path | None, var: Path, overrides: list[str] | None) -> "Settings":
-    from app.settings import load_settings, settings_file
-
-    return load_settings(settings_file(config, var), tuple(overrides or ()))
 
 
 def _folder(path: Path | None, settings: "Settings") -> Path:

@@ -14,11 +14,10 @@ from dataclasses import dataclass
 import aiohttp
 import structlog
 
-from app.clock import Clock
 from app.observability.metrics import Metrics
 from app.telemetry.scrape import open_session
-from app.telemetry.trouble import Trouble
 from app.telemetry.view import View
+from app.trouble import Trouble
 
 REPEAT_S = 5.0
 TIMEOUT_S = 1.0
@@ -37,8 +36,7 @@ class Wish:
 class EngineControl:
     """Keeps what each engine is to have, and tells it."""
 
-    def __init__(self, clock: Clock, metrics: Metrics) -> None:
-        self._clock = clock
+    def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
         self.wishes: dict[str, Wish] = {}
         """By node."""
@@ -74,11 +72,13 @@ class EngineControl:
 
     async def _tell(self, session: aiohttp.ClientSession, node: str) -> None:
         """Tell one engine, one post at a time, for as long as it is to have something."""
-        trouble, changed = Trouble(self._clock), self._changed[node]
+        trouble, changed = Trouble(), self._changed[node]
         while wish := self.wishes.get(node):
             changed.clear()
             problem = await _post(session, wish)
-            if trouble.heard(problem):
+            if problem is None:
+                trouble.over()
+            elif trouble.is_news(problem):
                 log.warning("engine.control_failed", node=node, problem=problem)
             self._metrics.engine_controls.labels(node, "failed" if problem else "taken").inc()
             with contextlib.suppress(TimeoutError):

@@ -31,7 +31,7 @@ class Nodes:
         self._policy = policy
         self.watch = NodeWatch(limiter, clock, metrics, stale_ms=stale_ms)
         self._rules = NodeRules(policy, self.watch.answered, models)
-        self._control = EngineControl(clock, metrics)
+        self._control = EngineControl(metrics)
         self._diary = Diary()
 
     def see(self, view: View) -> None:

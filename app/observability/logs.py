@@ -66,3 +66,4 @@ def configure_logs(level: str = "info", fmt: str = "auto", process: str = "serve
     root.setLevel(level.upper())
     for noisy in ("uvicorn", "uvicorn.error", "uvicorn.access", "watchfiles", "aiohttp.access", "asyncio"):
         logging.getLogger(noisy).setLevel("WARNING")
+    logging.getLogger("psycopg").setLevel("ERROR")  # it warns of a failure beside the one that it raises for the same reason

@@ -17,6 +17,8 @@ from app.signing.certificates import Certificate, CertificateRefused, verify_iss
 from app.signing.sm2 import KeyRefused, PrivateKey
 
 SIGNER_FILE = re.compile(r"([0-9]{4,})\.pem")
+MAX_MAKER_BYTES = 128
+"""Names of users are shorter; whatever else stands there is not worth an entry."""
 RESTORE = "Restore it from a copy of this folder."
 _ENCRYPTED = "ENCRYPTED PRIVATE KEY"
 _CLEAR = ("PRIVATE KEY", "EC PRIVATE KEY")
@@ -46,6 +48,29 @@ def signer_file(folder: Path, number: int) -> Path:
     return folder / "signers" / f"{number:04}.pem"
 
 
+def write_maker(folder: Path, number: int, maker: str | None) -> None:
+    """Note beside the signer `number` who had it made or brought it: an operator, or None for the process of the log. Raises ConfigError."""
+    file = _maker_file(folder, number)
+    if maker is not None:
+        private_files.replace(file, maker.encode())
+        return
+    with told(file, "Let this user write to its folder."):
+        file.unlink(missing_ok=True)
+
+
+def read_maker(folder: Path, number: int) -> str | None:
+    """Who that was, as far as the folder knows; it is its owner's word, and no reason to sign nothing where it cannot be read."""
+    try:
+        maker = private_files.read(_maker_file(folder, number))[:MAX_MAKER_BYTES].decode()
+    except (ConfigError, UnicodeDecodeError):
+        return None
+    return maker if maker and maker.isprintable() else None
+
+
+def _maker_file(folder: Path, number: int) -> Path:
+    return signer_file(folder, number).with_suffix(".by")
+
+
 def newest_signer(folder: Path) -> int:
     """The number of the newest signer; 0 where there is none, or no folder yet. Raises ConfigError."""
     signers = folder / "signers"
@@ -71,6 +96,24 @@ def _read_signer(file: Path, root: Certificate) -> Certificate:
     with told(file, RESTORE):
         verify_issued(signer, root)
     return signer
+
+
+def read_root(folder: Path) -> Certificate | None:
+    """The root's certificate in `folder`; None where there is none, or no folder. Raises ConfigError."""
+    file = root_file(folder)
+    return read_certificate(file) if file.exists() else None
+
+
+def refuse_another_root(folder: Path, here: Certificate | None, of_log: Certificate) -> None:
+    """Raise ConfigError unless the root `here`, in `folder`, is that of the log: it has one for ever, under which verifiers know it."""
+    if here is not None and here.fingerprint == of_log.fingerprint:
+        return
+    found = f"has another, {here.fingerprint.hex()}" if here else "has none"
+    raise ConfigError(
+        f"the root of this log is {of_log.fingerprint.hex()}, and {folder} {found}",
+        hint="Put the log's own folder of keys back from its backup, or name it with audit.keys. No other root can take over: a new log is a new database.",
+        field="audit.keys",
+    )
 
 
 def read_certificate(file: Path) -> Certificate:
@@ -117,13 +160,12 @@ def check_pair(key: PrivateKey, certificate: Certificate) -> None:
 def told(what: Path | str, hint: str) -> Iterator[None]:
     """Turn what is refused in the block into a ConfigError that names `what` and the remedy."""
     try:
-        yield
+        with private_files.refused_as(what, hint):
+            yield
     except ConfigError:
         raise
     except SluiceError as error:
         raise ConfigError(f"{what}: {error.message}", hint=hint) from None
-    except OSError as error:
-        raise ConfigError(f"{what}: {error.strerror}", hint=hint) from None
 
 
 def _read(file: Path) -> bytes:

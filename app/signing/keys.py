@@ -4,6 +4,7 @@
     root.key            its private key; not here where an operator keeps it elsewhere
     signers/0001.pem    certificates of all signers that ever were, in their order
     signers/0002.key    the private key of the newest alone
+    signers/0002.by     who ran the command that made or brought it; not there for one that the process of the log made
     lock                held by whoever changes the folder
 
 Private keys are PKCS#8, encrypted with one passphrase; files are 0600 in folders of 0700. The private key of a signer goes when the
@@ -31,10 +32,14 @@ from app.signing.key_files import (
     read_certificate,
     read_certificates,
     read_key,
+    read_maker,
+    read_root,
+    refuse_another_root,
     root_file,
     signer_file,
     told,
     write_key,
+    write_maker,
 )
 from app.signing.sm2 import PrivateKey
 
@@ -57,11 +62,12 @@ class KeyFolder:
     _certificates: Certificates
 
     def __init__(self, path: Path, passphrase: bytes) -> None:
-        self._path = path
+        self.path = path
         self._passphrase = passphrase
+        self._opened_root: Certificate | None = None
 
     def __repr__(self) -> str:
-        return f"KeyFolder({str(self._path)!r})"
+        return f"KeyFolder({str(self.path)!r})"
 
     @property
     def root(self) -> Certificate:
@@ -80,73 +86,81 @@ class KeyFolder:
 
     def open_or_make(self, now: datetime) -> None:
         """Open the folder, with new keys where it has none. Of several starts at once one makes them. Raises ConfigError."""
-        if not newest_signer(self._path):
+        if not newest_signer(self.path):
             with self._locked():
-                if not newest_signer(self._path):
+                if not newest_signer(self.path):
                     self._make(now)
         self.open(now)
 
     def open(self, now: datetime) -> None:
         """Open the newest signer, which must be valid `now`, and remove private keys of earlier ones. Raises ConfigError.
 
-        Again, after a rotation, it follows that.
+        Again, after a rotation, it follows that; a folder that was put in its place, with another root, is refused.
         """
-        newest = newest_signer(self._path)
+        newest = newest_signer(self.path)
         try:
             self.check(now)
         except ConfigError:
-            if newest_signer(self._path) == newest:
+            if newest_signer(self.path) == newest:
                 raise
             self.check(now)  # rotated while we read, which took the key away
-        self._remove_keys_before(signer_file(self._path, len(self._certificates.signers)))
+        self._remove_keys_before(signer_file(self.path, len(self._certificates.signers)))
 
     def check(self, now: datetime) -> None:
         """Open it as `open` does, and change nothing in the folder. Raises ConfigError."""
-        certificates = read_certificates(self._path)
-        newest, file = certificates.signers[-1], signer_file(self._path, len(certificates.signers))
+        certificates = read_certificates(self.path)
+        if self._opened_root:
+            refuse_another_root(self.path, certificates.root, self._opened_root)
+        newest, file = certificates.signers[-1], signer_file(self.path, len(certificates.signers))
         with told(
             file, "`sluice audit keys rotate` issues the next one, `import` takes one that you issued. Or is this machine's clock wrong?"
         ):
             verify_issued(newest, certificates.root, now)
         self.signer, self._certificates = read_key(file.with_suffix(".key"), self._passphrase, newest), certificates
+        self._opened_root = certificates.root
 
     def current_changed(self) -> bool:
         """Whether the folder has a newer signer than the one that was opened; cheap enough for every second."""
         try:
-            return newest_signer(self._path) > len(self._certificates.signers)
+            return newest_signer(self.path) > len(self._certificates.signers)
         except ConfigError:
             return False
 
-    def rotate(self, now: datetime) -> Certificate:
+    def maker(self, signer: Certificate) -> str | None:
+        """The operator who had this signer made or brought it; None where the process of the log did, or nobody knows."""
+        return read_maker(self.path, self._certificates.signers.index(signer) + 1)
+
+    def rotate(self, now: datetime, *, operator: str | None = None) -> Certificate:
         """Issue the next signer, open it, and remove the private key of the last one. Raises ConfigError."""
-        read_certificates(self._path)  # before anything is made where there is nothing to rotate
+        read_certificates(self.path)  # before anything is made where there is nothing to rotate
         with self._locked():
-            signers = read_certificates(self._path).signers
-            self._issue(len(signers) + 1, now)
+            signers = read_certificates(self.path).signers
+            self._issue(len(signers) + 1, now, operator)
         self.open(now)
         return self.certificate
 
-    def import_signer(self, key: PrivateKey, certificate: Certificate, root: Certificate | None, now: datetime) -> Certificate:
+    def import_signer(
+        self, key: PrivateKey, certificate: Certificate, root: Certificate | None, now: datetime, *, operator: str | None = None
+    ) -> Certificate:
         """Take a signer that an operator's own root issued as the next one. Raises ConfigError; nothing changed then.
 
         `root` may be left out where the folder has one, and must be the same otherwise: a log keeps its root.
         """
         with self._locked():
-            newest = newest_signer(self._path)
+            newest = newest_signer(self.path)
             issuer = self._root_for_import(root)
             with told("--certificate", "Give a certificate that this root issued for signing, valid now, with the key that belongs to it."):
                 verify_issued(certificate, issuer, now)
                 check_pair(key, certificate)
             if newest:
                 self._refuse_unfit_import(certificate)
-            private_files.write_once(root_file(self._path), issuer.pem.encode())
-            self._install(newest + 1, key, certificate)
+            private_files.write_once(root_file(self.path), issuer.pem.encode())
+            self._install(newest + 1, key, certificate, operator)
         self.open(now)
         return self.certificate
 
     def _root_for_import(self, given: Certificate | None) -> Certificate:
-        file = root_file(self._path)
-        here = read_certificate(file) if file.exists() else None
+        file, here = root_file(self.path), read_root(self.path)
         if here and given and here.fingerprint != given.fingerprint:
             raise ConfigError(
                 f"{file}: another root than --root; a log keeps its root",
@@ -160,22 +174,22 @@ class KeyFolder:
 
     def _refuse_unfit_import(self, certificate: Certificate) -> None:
         """The keys of a folder have one passphrase, and nobody signs again who was replaced."""
-        signers = read_certificates(self._path).signers
-        read_key(signer_file(self._path, len(signers)).with_suffix(".key"), self._passphrase, signers[-1])
+        signers = read_certificates(self.path).signers
+        read_key(signer_file(self.path, len(signers)).with_suffix(".key"), self._passphrase, signers[-1])
         if certificate.spki in {signer.spki for signer in signers}:
             raise ConfigError(f"--certificate: the key of {certificate.subject!r} is in this folder already", hint="Import a new key.")
 
     def _make(self, now: datetime) -> None:
         """A root and a first signer. What a start that was cut short has left is used, or written anew where nothing refers to it."""
-        root = root_file(self._path)
+        root = root_file(self.path)
         if not root.exists():
             key = PrivateKey.generate()
             write_key(root.with_suffix(".key"), key, self._passphrase)
             private_files.replace(root, make_root(key, now).pem.encode())
-        self._issue(1, now)
+        self._issue(1, now, None)
 
-    def _issue(self, number: int, now: datetime) -> None:
-        file = root_file(self._path)
+    def _issue(self, number: int, now: datetime, operator: str | None) -> None:
+        file = root_file(self.path)
         root, key_file = read_certificate(file), file.with_suffix(".key")
         if not key_file.exists():
             raise ConfigError(
@@ -187,12 +201,13 @@ class KeyFolder:
         certificate = make_signer(key.spki, root_key, root, now)
         with told(file, "Is this machine's clock right? A root whose time is over takes a new log with keys of its own."):
             verify_issued(certificate, root, now)
-        self._install(number, key, certificate)
+        self._install(number, key, certificate, operator)
 
-    def _install(self, number: int, key: PrivateKey, certificate: Certificate) -> None:
+    def _install(self, number: int, key: PrivateKey, certificate: Certificate, operator: str | None) -> None:
         """The certificate comes last: it makes the signer the newest, and by then its key is there."""
-        file = signer_file(self._path, number)
+        file = signer_file(self.path, number)
         write_key(file.with_suffix(".key"), key, self._passphrase)
+        write_maker(self.path, number, operator)
         private_files.replace(file, certificate.pem.encode())
 
     def _remove_keys_before(self, newest: Path) -> None:
@@ -204,14 +219,14 @@ class KeyFolder:
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
         """The folder, made (0700) if need be, for this process alone to change."""
-        with told(self._path, "Let this user write to it, or name another folder with audit.keys."):
-            self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            owner = self._path.stat().st_uid
-        private_files.check_folder(self._path)
+        with told(self.path, "Let this user write to it, or name another folder with audit.keys."):
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            owner = self.path.stat().st_uid
+        private_files.check_folder(self.path)
         if owner != os.getuid():
-            raise ConfigError(f"{self._path}: belongs to user {owner}, who could not read what is made now", hint="Run this as that user.")
-        with told(self._path / "lock", "Let this user write to it."):
-            lock = os.open(self._path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            raise ConfigError(f"{self.path}: belongs to user {owner}, who could not read what is made now", hint="Run this as that user.")
+        with told(self.path / "lock", "Let this user write to it."):
+            lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield

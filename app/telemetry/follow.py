@@ -17,10 +17,10 @@ from app.errors import DependencyDown
 from app.observability.metrics import Metrics
 from app.telemetry.ages import aged, next_expiry_ms
 from app.telemetry.build_view import build_view
+from app.telemetry.contact import Contact
 from app.telemetry.room import memories, with_room
 from app.telemetry.scrape import place
 from app.telemetry.snapshot import Loads, Snapshot
-from app.telemetry.trouble import Trouble
 from app.telemetry.view import Own, View
 from app.telemetry.wire import decode
 
@@ -148,16 +148,16 @@ async def _poll(target: str, follower: Follower, token: str | None, clock: Clock
     unix = target.removeprefix("unix:") if target.startswith("unix:") else None
     connector = aiohttp.UnixConnector(unix) if unix else aiohttp.TCPConnector()
     timeout = aiohttp.ClientTimeout(total=(WAIT_MS + ANSWER_MS) / 1000)
-    trouble = Trouble(clock)
+    contact = Contact(clock)
     async with aiohttp.ClientSession(
         "http://telemetry" if unix else target, connector=connector, timeout=timeout, headers=headers
     ) as session:
         while True:
             try:
                 follower.receive(await _ask(session, follower.generation))
-                trouble.heard()
+                contact.heard()
             except (aiohttp.ClientError, TimeoutError, DependencyDown) as error:
-                if trouble.unheard("silent"):
+                if contact.unheard("silent"):
                     log.warning("telemetry.silent", target=place(target), problem=str(error) or type(error).__name__)
                 await asyncio.sleep(RETRY_MS / 1000)
 

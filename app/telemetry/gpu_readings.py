@@ -16,6 +16,7 @@ from app.observability.metrics import Metrics
 from app.settings import EngineSettings, GpuSettings
 from app.telemetry.blocking import Blocking
 from app.telemetry.board import Board
+from app.telemetry.contact import FIRST_CONTACT_MS, Reminder
 from app.telemetry.dcgm import DCGM, DcgmPages
 from app.telemetry.device_memory import OTHER, SourceDown
 from app.telemetry.exposition import PageBroken
@@ -24,7 +25,6 @@ from app.telemetry.nvidia_smi import DEADLINE_S, NVIDIA_SMI, NvidiaSmi
 from app.telemetry.nvml import NVML, Nvml
 from app.telemetry.scrape import ScrapeFailed, fetch, place
 from app.telemetry.snapshot import Gpu
-from app.telemetry.trouble import FIRST_CONTACT_MS, Reminder
 
 NVML_TIMEOUT_S = 2.0
 """A reading takes milliseconds, the first one, which wakes the driver, up to a second or two."""

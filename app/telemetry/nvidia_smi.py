@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
+from app.backoff import Backoff
 from app.clock import Clock
-from app.processes import Backoff
 from app.telemetry.device_memory import MIB, OTHER, PROBLEM_OF_CODE, SourceDown, instance_id, told, unknown
 from app.telemetry.snapshot import Gpu
 

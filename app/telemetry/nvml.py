@@ -11,8 +11,8 @@ from typing import Any
 
 import pynvml
 
+from app.backoff import Backoff
 from app.clock import Clock
-from app.processes import Backoff
 from app.telemetry.device_memory import OTHER, PROBLEM_OF_CODE, SourceDown, told, unknown
 from app.telemetry.snapshot import Gpu
 

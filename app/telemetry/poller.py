@@ -20,6 +20,7 @@ from app.observability.metrics import Metrics
 from app.settings import EngineSettings
 from app.telemetry import llamacpp, sglang, tgi, triton, trtllm, vllm
 from app.telemetry.board import Board
+from app.telemetry.contact import Contact
 from app.telemetry.exposition import PageBroken
 from app.telemetry.history import History
 from app.telemetry.names import Names
@@ -27,7 +28,6 @@ from app.telemetry.pace import Pace
 from app.telemetry.pages import Pages
 from app.telemetry.scrape import ScrapeFailed, fetch
 from app.telemetry.snapshot import Node, Reading
-from app.telemetry.trouble import Trouble
 from app.telemetry.view import SIGNAL_FIELDS, missing_signal
 
 log = structlog.get_logger()
@@ -97,7 +97,7 @@ class Poller:
         self._metrics = metrics
         self._timeout_ms = scrape_timeout_ms
         self._engines: dict[str, EngineSettings] = {}
-        self._troubles: dict[str, Trouble] = {}
+        self._contacts: dict[str, Contact] = {}
         self._specs: Mapping[str, ModelSpec] = {}
         self._begun = 0
 
@@ -107,15 +107,15 @@ class Poller:
         self._specs = specs
         for name in [name for name, engine in self._engines.items() if wanted.get(name) != engine]:
             self._background.end(f"poll {name}")
-            del self._troubles[name]
+            del self._contacts[name]
             if name not in wanted:
                 self.board.remove(name)
                 for counted in (self._metrics.scrapes, self._metrics.readings_unknown):
                     counted.remove_by_labels({"node": name})
         for name, engine in wanted.items():
-            if name not in self._troubles:
+            if name not in self._contacts:
                 self.board.put(_node(engine), None)
-                self._troubles[name] = Trouble(self._clock)
+                self._contacts[name] = Contact(self._clock)
                 self._begun += 1
                 phase = self._begun * GOLDEN % 1
                 self._background.start(f"poll {name}", partial(self._poll, engine, phase))
@@ -154,7 +154,7 @@ class Poller:
 
     def _bad(self, engine: EngineSettings, problem: str, detail: str) -> None:
         node = self.board.node(engine.name)
-        if self._troubles[engine.name].unheard(problem):
+        if self._contacts[engine.name].unheard(problem):
             log.warning("scrape.failed", node=engine.name, problem=problem, detail=detail)
         self.board.put(replace(node, problem=problem), None)
         self._metrics.scrapes.labels(engine.name, problem).inc()
@@ -162,7 +162,7 @@ class Poller:
     def _good(self, engine: EngineSettings, readings: Mapping[str, Reading], told: Collection[str], started_ms: float) -> None:
         missing = [(model, self._missing(model, readings)) for model in engine.models]
         problem = next((f"missing:{signal}" for _, signal in missing if signal), None)
-        if self._troubles[engine.name].heard(problem):
+        if self._contacts[engine.name].heard(problem):
             on_page = sorted(told)[:NAMED]
             log.warning("scrape.missing", node=engine.name, problem=problem, models=engine.models, told=on_page, hint=MISSING_HINT)
         # The age counts from the moment of asking: the engine may have written its page at any time since.

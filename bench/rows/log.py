@@ -15,7 +15,7 @@ import psycopg
 
 from app.audit.intake.gaps import Gaps
 from app.audit.intake.intake import Intake
-from app.audit.records.entry import Entry, seal
+from app.audit.records.entry import Entry, make_entry
 from app.audit.verification.verify import verify
 from app.clock import SystemClock
 from app.database import DatabaseUrls, conninfo, create_engine
@@ -78,7 +78,7 @@ def entries(count: int) -> list[Entry]:
     reasons = [{"code": "model_forbidden", "rule": "sensitive_models"}]
     began = datetime.now(UTC)
     return [
-        seal(
+        make_entry(
             "policy.refusal",
             recorded=began + timedelta(microseconds=number),
             operator="gateway",

@@ -3,6 +3,7 @@
 import asyncio
 import random
 import time
+from datetime import UTC, datetime
 from statistics import median, quantiles
 from uuid import UUID
 
@@ -13,6 +14,7 @@ from app.audit.format.leaf import HASH_BYTES, leaf_hash
 from app.audit.format.merkle import STORED_LEVELS, Frontier, consistency_spans, inclusion_spans, root_by_inclusion
 from app.audit.reading import hashes
 from app.audit.sequencing.queries import QUERIES
+from app.audit.sequencing.sequencer import LEAF_TYPES
 from app.database import LOG, OWNER, conninfo, create_engine, give_database, migrate
 from app.postgres import ADMIN, Access
 from app.settings import DatabaseSettings
@@ -23,7 +25,7 @@ from bench.stage import Stage
 MILLION = 1_000_000
 PROOFS = 200
 DATABASE = "bench_million"
-SHELF = "d400-2026-11"
+RECORDED = datetime(2026, 11, 1, tzinfo=UTC)
 
 
 def proof(stage: Stage, run: Run) -> list[Finding]:
@@ -53,11 +55,11 @@ async def _fill(access: Access) -> bytes:
     frontier, subtrees = Frontier(), []
     async with await psycopg.AsyncConnection.connect(conninfo(owner)) as connection, connection.cursor() as cursor:
         async with cursor.copy(QUERIES["copy_leaves"]) as copy:
-            copy.set_types(["int8", "uuid", "bytea", "bytea", "text"])
+            copy.set_types(LEAF_TYPES)
             for seq in range(MILLION):
                 leaf = _leaf(seq)
                 subtrees += [(one.level, one.index, hashed) for one, hashed in frontier.append(leaf) if one.level % STORED_LEVELS == 0]
-                await copy.write_row((seq, UUID(int=seq), leaf, leaf, SHELF))
+                await copy.write_row((seq, UUID(int=seq), RECORDED, "d400", leaf, leaf, leaf))
         await cursor.executemany("INSERT INTO audit.subtree (level, index, hash) VALUES (%s, %s, %s)", subtrees)
         await cursor.execute("UPDATE audit.head SET size = %s, frontier = %s", [MILLION, frontier.packed])
     return frontier.root()

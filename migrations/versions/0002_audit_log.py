@@ -23,13 +23,21 @@ CREATE TABLE audit.head (
 )
 """
 
+# What is hashed of each entry, so that the retention of a body that is gone stays proven. The last column follows from it, by
+# functions that depend on no setting, and names the table of the body.
 LEAF = """
 CREATE TABLE audit.leaf (
   seq        bigint PRIMARY KEY CHECK (seq >= 0),
   id         uuid NOT NULL UNIQUE,
+  recorded   timestamptz NOT NULL,
+  retention  text NOT NULL,
+  body_hash  bytea NOT NULL CHECK (octet_length(body_hash) = 32),
   leaf_hash  bytea NOT NULL CHECK (octet_length(leaf_hash) = 32),
   chain_hash bytea NOT NULL CHECK (octet_length(chain_hash) = 32),
-  shelf      text NOT NULL
+  shelf      text NOT NULL GENERATED ALWAYS AS (
+    retention || '-' || date_part('year', timezone('UTC', recorded))::text
+    || '-' || lpad(date_part('month', timezone('UTC', recorded))::text, 2, '0')
+  ) STORED
 )
 """
 
@@ -43,7 +51,7 @@ CREATE TABLE audit.subtree (
 )
 """
 
-# All but `body` repeats what it says, for filters only: nothing but body, retention and seq is hashed.
+# All but `body` repeats what it says, for filters only, and is not hashed.
 BODY = """
 CREATE TABLE audit.body (
   shelf    text NOT NULL,

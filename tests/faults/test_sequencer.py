@@ -15,11 +15,11 @@ from uuid import UUID
 
 import psycopg
 import pytest
+from structlog.testing import capture_logs
 
 from app.audit.intake.gaps import Gaps
 from app.audit.intake.intake import Intake
 from app.audit.sequencing.process import LogProcess
-from app.audit.sequencing.session import connected
 from app.clock import SystemClock
 from app.database import SEQUENCER, DatabaseUrls, create_engine, migrate
 from app.errors import DependencyDown
@@ -129,7 +129,7 @@ async def own_server() -> AsyncIterator[OwnServer]:
 @contextlib.asynccontextmanager
 async def tending(url: str, keys: KeyFolder, settings: DatabaseSettings = PATIENT) -> AsyncIterator[LogProcess]:
     """The log's process, within this one, until everything is sequenced and signed."""
-    process = LogProcess(url, settings, keys, SystemClock(), Metrics())
+    process = LogProcess(url, keys, SystemClock(), timeout_ms=settings.timeout_ms)
     task = asyncio.create_task(process.run())
     yield process
     process.bell.end()
@@ -196,11 +196,10 @@ async def test_no_entry_is_lost_however_often_the_process_is_killed(
 async def test_two_that_think_they_lead_make_one_log(database_urls: DatabaseUrls, sequencer_url: str, key_folder: KeyFolder):
     """Whatever became of the leader's lock: numbers stay gapless, entries single, and of each size there is one checkpoint."""
     writers = Writers(database_urls.intake)
-    processes = [LogProcess(sequencer_url, PATIENT, key_folder, SystemClock(), Metrics()) for _ in range(2)]
+    processes = [LogProcess(sequencer_url, key_folder, SystemClock(), timeout_ms=PATIENT.timeout_ms) for _ in range(2)]
 
     async def tend(process: LogProcess) -> None:
-        async with connected(sequencer_url, timeout_ms=PATIENT.timeout_ms) as connection:
-            await process._tend(connection)
+        await process._tend()
 
     tasks = [asyncio.create_task(tend(process)) for process in processes]
     async with writers.writing():
@@ -254,7 +253,7 @@ def small_disk() -> Iterator[Path]:
 
 
 async def test_a_full_disk_leaves_entries_in_the_intake(own_server: OwnServer, key_folder: KeyFolder, small_disk: Path):
-    """Without room the log stands still and the writers go on; with room it goes on by itself."""
+    """Without room the log stands still, which is said once with the remedy, and the writers go on; with room it goes on by itself."""
     tablespace = small_disk / "leaves"
     tablespace.mkdir(mode=0o777)
     data = own_server.folder / "postgres" / "data"
@@ -262,15 +261,20 @@ async def test_a_full_disk_leaves_entries_in_the_intake(own_server: OwnServer, k
     await rows_of(own_server.server.admin_url, f"CREATE TABLESPACE small LOCATION '{tablespace}'")
     await rows_of(own_server.server.admin_url, "ALTER TABLE audit.leaf SET TABLESPACE small")
     writers, ballast = Writers(own_server.urls.intake), small_disk / "ballast"
-    async with tending(own_server.sequencer_url, key_folder):
-        async with writers.writing():
-            await writers.more(50)
-            fill(ballast)
-            stands_at = await _standing_still(own_server.urls, writers)
-            ballast.unlink()
-            await grown_beyond(own_server.urls, stands_at)
-        await grown_beyond(own_server.urls, len(writers.acknowledged) - 1)
+    with capture_logs() as lines:
+        async with tending(own_server.sequencer_url, key_folder):
+            async with writers.writing():
+                await writers.more(50)
+                fill(ballast)
+                stands_at = await _standing_still(own_server.urls, writers)
+                ballast.unlink()
+                await grown_beyond(own_server.urls, stands_at)
+            await grown_beyond(own_server.urls, len(writers.acknowledged) - 1)
 
+    told = [line for line in lines if line["event"] in ("the log stands still", "the log goes on")]
+    assert [line["event"] for line in told] == ["the log stands still", "the log goes on"]
+    assert "No space left on device" in told[0]["reason"]
+    assert told[0]["advice"].startswith("Make room on the disk of the database")
     await writers.check(own_server.urls.owner)
     await rows_of(own_server.server.admin_url, "ALTER TABLE audit.leaf SET TABLESPACE pg_default")
 

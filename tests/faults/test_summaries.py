@@ -15,6 +15,7 @@ import pytest
 
 from app.audit.intake.writers import Writers
 from app.audit.records.policy import policy_activated
+from app.background import Background
 from app.clock import ManualClock, SystemClock
 from app.database import conninfo, create_engine, migrate
 from app.errors import DependencyDown
@@ -61,11 +62,10 @@ async def log() -> AsyncIterator[Log]:
     await migrate(server.urls.owner)
     engine, clock = create_engine(server.urls.intake, SETTINGS), ManualClock(NOON)
     writers = Writers.of(engine, clock, Metrics(), marker=folder / "waiting.json", timeout_ms=SETTINGS.timeout_ms)
-    work = [asyncio.create_task(one()) for one in writers.work().values()]
+    background = Background(clock, Metrics())
+    writers.begin(background)
     yield Log(server, writers, clock)
-    for task in work:
-        task.cancel()
-    await asyncio.gather(*work, return_exceptions=True)
+    await background.stop()
     await engine.dispose()
     await launcher.stop_all()
     await server.stop()

@@ -1,7 +1,6 @@
 """/audit over HTTP, down to PostgreSQL."""
 
 import base64
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Annotated, Any
 
@@ -12,11 +11,11 @@ from uuid_utils.compat import uuid7
 
 from app.api.audit import audit_router
 from app.api.failures import install_failures
-from app.audit.format.checkpoint import parse
-from app.audit.format.leaf import leaf_hash
+from app.audit.format.checkpoint import parse_note
+from app.audit.format.leaf import leaf_hash, parse_leaf, sm3
 from app.audit.format.merkle import is_consistent, root_by_inclusion
 from app.audit.reading.export import Wanted
-from app.audit.reading.lag import LEADER_LOCK
+from app.audit.reading.lag import LEADER_LOCK, TENDING_LOCK
 from app.audit.records.access import Asked, sensitive_access
 from app.audit.records.entry import Entry, Sealed
 from app.audit.verification.verify import verify
@@ -56,7 +55,14 @@ BAD_PARAMETERS = [
     ("/audit/entries?tenant=a%00b", "tenant"),
     ("/audit/entries?model=%20", "model"),
     ("/audit/entries?subject=alice", "subject"),
+    ("/audit/entries?subject_id=alice", "subject_id"),
+    ("/audit/entries?tenant=a&subject_id=%20", "subject_id"),
+    ("/audit/entries?tenant=a&subject_id=alice&subject=p1:" + "ab" * 32, "subject_id"),
     ("/audit/entries?decision=7", "decision"),
+    ("/audit/entries?tenent=a", "tenent"),
+    ("/audit/entries?begin=2026-01-01T00:00:00Z", "begin"),
+    ("/audit/entries?tenant=a&tenant=b", "tenant"),
+    ("/audit/entries/0?seq=1", "seq"),
     ("/audit/entries?from=yesterday", "from"),
     ("/audit/entries?to=2026-01-01T00:00:00", "to"),
     ("/audit/entries?from=2026-02-01T00:00:00Z&to=2026-01-01T00:00:00Z", "to"),
@@ -65,6 +71,8 @@ BAD_PARAMETERS = [
     ("/audit/entries/-1", "seq"),
     ("/audit/entries/0/proof?size=0", "size"),
     ("/audit/checkpoint?fresh=7", "fresh"),
+    ("/audit/checkpoint?refresh=true", "refresh"),
+    ("/audit/consistency?from=1&from=2", "from"),
     ("/audit/consistency", "from"),
     ("/audit/consistency?from=0", "from"),
     ("/audit/consistency?from=1&to=x", "to"),
@@ -87,14 +95,14 @@ NOT_THERE = [
 
 
 @pytest.fixture
-async def api(grown_log: GrownLog) -> AsyncIterator[FastAPI]:
+def api(grown_log: GrownLog) -> FastAPI:
     built = FastAPI()
 
     async def principal(x_role: Annotated[str, Header()] = "auditor") -> Principal:
         return Principal("id", f"{x_role}1", frozenset({x_role}), frozenset())
 
     install_failures(built)
-    built.include_router(audit_router(grown_log.log, grown_log.subject_keys, principal))
+    built.include_router(audit_router(grown_log.log, grown_log.people, principal))
     return built
 
 
@@ -125,7 +133,10 @@ async def test_an_entry_is_told_with_what_is_hashed_of_it(grown_log: GrownLog, a
     told = reply.json
     ((body, leaf),) = await grown_log.rows("SELECT body, leaf_hash FROM audit.body JOIN audit.leaf USING (seq) WHERE seq = 1")
     assert (reply.status, told["seq"], told["shelf"], told["state"]) == (200, 1, "d365-2026-01", "kept")
-    assert told["leaf_hash"] == leaf.hex() == leaf_hash(b'{"body":%b,"retention":"d365","seq":1}' % body).hex()
+    rebuilt = (
+        f'{{"body":"{sm3(body).hex()}","id":"{told["body"]["id"]}","recorded":"{told["body"]["recorded"]}","retention":"d365","seq":1}}'
+    )
+    assert told["leaf_hash"] == leaf.hex() == leaf_hash(rebuilt.encode()).hex()
     assert (told["body"]["kind"], told["body"]["operator"]) == ("decisions.minute", "op")
 
 
@@ -170,12 +181,44 @@ async def test_pages_hold_still_while_the_log_grows(grown_log: GrownLog, api: Fa
         while len(seen) < 10:
             page = (await get(api, f"/audit/entries?{cursor}order={order}&limit=3")).json
             seen += [entry["seq"] for entry in page["entries"]]
-            cursor = f"cursor={page.get('next')}&"
+            cursor = f"cursor={page['next']}&"
             await grown_log.grow(2)
         assert seen[:10] == wanted
 
-    last = (await get(api, "/audit/entries?order=newest&cursor=2&limit=3")).json
-    assert ([entry["seq"] for entry in last["entries"]], "next" in last) == ([1, 0], False)
+
+@pytest.mark.parametrize(
+    ("query", "found", "follows"),
+    [
+        ("cursor=4&limit=2", [3, 2], 2),
+        ("cursor=2&limit=2", [1, 0], None),
+        ("cursor=2&limit=3", [1, 0], None),
+        ("order=oldest&tenant=a&limit=4", [0, 1, 2, 3], None),
+        ("tenant=nobody", [], None),
+    ],
+)
+async def test_an_answer_says_whether_anything_follows(
+    grown_log: GrownLog, api: FastAPI, query: str, found: list[int], follows: int | None
+):
+    """`next` is there on every page: the cursor of the next one, null where nothing follows, also after a full page."""
+    await grown_log.grow(4, tenant="a")
+    page = (await get(api, f"/audit/entries?{query}")).json
+
+    assert ([entry["seq"] for entry in page["entries"]], page["next"]) == (found, follows)
+
+
+async def test_a_subject_is_found_by_its_id_which_goes_no_further(grown_log: GrownLog, api: FastAPI, capfd: pytest.CaptureFixture[str]):
+    """With subject_id and tenant the entries of that subject are found; the record of the read has the pseudonym alone."""
+    pseudonym = grown_log.people.pseudonyms.subject("b", "m\u00fcller")
+    await grown_log.add(access(Sealed()), access(Sealed(), tenant="b", subject=pseudonym), access(Sealed(), tenant="c"))
+    reply = await get(api, "/audit/entries?tenant=b&subject_id=mu%CC%88ller")
+    refused = await get(api, "/audit/entries?tenant=b&subject_id=mu%CC%88ller%07")
+
+    assert [(entry["seq"], entry["body"]["subject"]) for entry in reply.json["entries"]] == [(1, pseudonym)]
+    assert (await last_read(grown_log))["subject"] == pseudonym
+    stored = [body for (body,) in await grown_log.rows("SELECT body FROM audit.body")]
+    said = [reply.body, refused.body, *stored, *(stream.encode() for stream in capfd.readouterr())]
+    assert refused.status == 400
+    assert not any(b"ller" in each for each in said)
 
 
 async def test_a_bad_parameter_is_named(grown_log: GrownLog, api: FastAPI):
@@ -277,30 +320,32 @@ async def test_a_proof_is_checked_with_what_it_says(grown_log: GrownLog, api: Fa
     proof = (await get(api, "/audit/entries/3/proof")).json
     text_reply = await get(api, "/audit/entries/3/proof", accept="text/plain")
 
-    leaf = base64.b64decode(proof["entry"])
-    said, _ = parse(proof["note"])
+    leaf = base64.b64decode(proof["leaf"])
+    assert parse_leaf(leaf).body_hash == sm3(base64.b64decode(proof["entry"]))
+    said, _ = parse_note(proof["note"])
     path = [bytes.fromhex(step) for step in proof["path"]]
     assert root_by_inclusion(leaf_hash(leaf), proof["index"], said.size, path) == said.root
     assert Certificate.load_pem(proof["certificate"].encode()) == grown_log.keys.certificate
     steps = "".join(f"{base64.b64encode(step).decode()}\n" for step in path)
     assert text_reply.headers["content-type"] == "text/plain; charset=utf-8"
     assert text_reply.body.decode() == (
-        f"sluice-audit-proof 1\nentry {proof['entry']}\nindex 3\n{steps}\n{proof['note']}\n{proof['certificate']}"
+        f"sluice-audit-proof 1\nentry {proof['entry']}\nleaf {proof['leaf']}\nindex 3\n{steps}\n{proof['note']}\n{proof['certificate']}"
     )
 
 
-async def test_a_purged_entry_is_proven_by_its_hash_alone(grown_log: GrownLog, api: FastAPI):
-    """As JSON the proof of a purged entry has no bytes; as text, which is about bytes, it is 404 body_purged."""
+async def test_a_purged_entry_is_proven_by_its_leaf(grown_log: GrownLog, api: FastAPI):
+    """The proof of a purged entry has its leaf, with its retention, and no body."""
     await grown_log.grow(2)
     await grown_log.sign()
     await grown_log.damage("DELETE FROM audit.body WHERE seq = 1")
     proof = (await get(api, "/audit/entries/1/proof")).json
-    refused = await get(api, "/audit/entries/1/proof", accept="text/plain")
+    as_text = await get(api, "/audit/entries/1/proof", accept="text/plain")
 
-    said, _ = parse(proof["note"])
-    assert root_by_inclusion(bytes.fromhex(proof["leaf_hash"]), 1, 2, [bytes.fromhex(step) for step in proof["path"]]) == said.root
-    assert "entry" not in proof
-    assert (refused.status, refused.json["code"]) == (404, "body_purged")
+    said, _ = parse_note(proof["note"])
+    leaf = base64.b64decode(proof["leaf"])
+    assert root_by_inclusion(leaf_hash(leaf), 1, 2, [bytes.fromhex(step) for step in proof["path"]]) == said.root
+    assert (leaf_hash(leaf).hex(), parse_leaf(leaf).retention, "entry" in proof) == (proof["leaf_hash"], "d365", False)
+    assert as_text.body.startswith(b"sluice-audit-proof 1\nleaf %b\nindex 1\n" % proof["leaf"].encode())
 
 
 async def test_the_newest_checkpoint_is_told(grown_log: GrownLog, api: FastAPI):
@@ -314,7 +359,7 @@ async def test_the_newest_checkpoint_is_told(grown_log: GrownLog, api: FastAPI):
     note = await get(api, "/audit/checkpoint", accept="text/plain, application/json;q=0.5")
     proof = (await get(api, "/audit/consistency?from=1")).json
 
-    said, _ = parse(new["note"])
+    said, _ = parse_note(new["note"])
     assert (new["log"], new["size"], new["root"], new["signed"]) == (said.origin, 5, said.root.hex(), rfc3339(MADE))
     assert [Certificate.load_pem(pem.encode()) for pem in new["certificates"]] == [grown_log.keys.root, grown_log.keys.certificate]
     assert note.body.decode() == new["note"] == proof["new_note"]
@@ -347,7 +392,7 @@ async def test_an_export_that_fails_has_no_end(grown_log: GrownLog):
 
 async def test_sealed_members_are_opened_for_whoever_asks(grown_log: GrownLog, api: FastAPI):
     """With open=true what is sealed is told in clear, as erased once its key is gone, as unreadable where it stands in another entry."""
-    key, other = [await grown_log.subject_keys.key("p1:" + pair * 32) for pair in ("cd", "ef")]
+    key, other = [await grown_log.people.keys.key("p1:" + pair * 32) for pair in ("cd", "ef")]
     sealed = key.seal({"address": "192.0.2.1", "purpose": "fraud check"})
     await grown_log.add(access(sealed), access(other.seal({"address": "192.0.2.2"})), access(Sealed(uuid7(), sealed.texts)))
     await grown_log.superuser.execute("DELETE FROM registry.subject_key WHERE id = %s", [other.id])
@@ -363,29 +408,33 @@ async def test_sealed_members_are_opened_for_whoever_asks(grown_log: GrownLog, a
     assert (await last_read(grown_log))["query"] == {"open": True}
 
 
-def access(sealed: Sealed) -> Entry:
+def access(sealed: Sealed, *, tenant: str = "a", subject: str | None = None) -> Entry:
     """An access about which something is sealed."""
-    asked = Asked(operator="gw", tenant="a", model="m", decision_id=str(uuid7()), policy_revision="r1", action="infer")
+    asked = Asked(operator="gw", tenant=tenant, model="m", decision_id=str(uuid7()), policy_revision="r1", action="infer", subject=subject)
     return sensitive_access(asked, "allowed", recorded=MADE, retention_days=365, sealed=sealed)
 
 
 async def test_it_is_seen_whether_anybody_leads_the_log(grown_log: GrownLog):
-    """The standing of the log says who waits, what is signed, and whether a process holds the lead in this very database."""
+    """The lag of the log says who waits, what is signed, and whether a process holds the lead in this very database and gets on."""
     await grown_log.grow(3)
     await grown_log.sign()
     await grown_log.intake.write(access(Sealed()))
-    watch = grown_log.log.watch
+    watch = grown_log.log.lag
     await watch.look()
-    alone = watch.standing
+    alone = watch.newest
     async with grown_log.connection.transaction():
         await grown_log.connection.execute("SELECT pg_advisory_xact_lock(%s)", [LEADER_LOCK])
         await watch.look()
-    led = watch.standing
+        led = watch.newest
+        await grown_log.connection.execute("SELECT pg_advisory_xact_lock_shared(%s)", [TENDING_LOCK])
+        await watch.look()
+    tended = watch.newest
 
     assert alone is not None
     assert led is not None
-    assert (alone.led, led.led) == (False, True)
-    assert (alone.size, alone.backlog, alone.oldest, alone.signed_size, alone.signed) == (3, 1, MADE, 3, MADE)
+    assert tended is not None
+    assert [(one.led, one.tended) for one in (alone, led, tended)] == [(False, False), (True, False), (True, True)]
+    assert (alone.size, alone.backlog, alone.oldest, alone.signed_size, alone.signed_at) == (3, 1, MADE, 3, MADE)
 
 
 @pytest.mark.parametrize("instant", ["-infinity", "0044-03-15 BC", "10000-01-01", "infinity"])
@@ -394,8 +443,9 @@ async def test_a_writer_with_wrong_ideas_of_time_hides_no_standstill(grown_log: 
     await grown_log.intake.write(access(Sealed()))
     await grown_log.superuser.execute("INSERT INTO audit.intake VALUES (gen_random_uuid(), 'd400', %s, 'x')", [instant])
     grown_log.clock.advance(60_000)
-    await grown_log.log.watch.look()
-    well, detail = await grown_log.log.watch.told()
+    await grown_log.log.lag.look()
+    watch = grown_log.log.lag
 
-    assert not well
-    assert "0 entries, nothing is signed; 2 wait, the first for " in detail
+    assert watch.newest is not None
+    assert watch.newest.backlog == 2
+    assert watch.late

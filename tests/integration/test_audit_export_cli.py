@@ -17,8 +17,9 @@ from typer.testing import CliRunner, Result
 
 from app.audit.format.export_file import read_header
 from app.audit.format.merkle import covering
-from app.audit.reading.proofs import BodyPurged
-from app.audit.reading.reads import AuditUnavailable
+from app.audit.reading.entries import NotInLog
+from app.audit.reading.log import AuditUnavailable
+from app.audit.verification.report import NotChecked
 from app.cli.audit import app
 from app.database import DatabaseUrls
 from app.errors import BadRequest, ConfigError
@@ -79,7 +80,7 @@ async def test_an_export_is_written_and_verified(grown_log: GrownLog, audit: Slu
     verified = await audit("verify", "--export", out, "--root", root)
 
     assert (written.exit_code, verified.exit_code) == (0, 0), (written.output, verified.output)
-    assert "entries 0 to 299 of 300" in written.stderr
+    assert written.stderr == f"{out}: entries 0 to 299 of 300 under the newest checkpoint\n"
     assert (out.stat().st_mode & 0o777, names(out.parent, "*")) == (0o600, ["log.jsonl"])
     assert await reads(grown_log) == [(f"cli:{pwd.getpwuid(os.getuid()).pw_name}", "export", 300)]
 
@@ -115,18 +116,31 @@ async def test_a_proof_is_written_as_text(grown_log: GrownLog, audit: Sluice, ro
     assert [(what, count) for _, what, count in await reads(grown_log)] == [("proof", 1), ("proof", 1)]
 
 
+async def test_a_purged_entry_is_proven_too(grown_log: GrownLog, audit: Sluice, root: Path, tmp_path: Path):
+    """The script takes the proof of an entry whose body went, and prints its leaf alone."""
+    await grown_log.grow(5)
+    await grown_log.sign()
+    await grown_log.damage("DELETE FROM audit.body WHERE seq = 3")
+    await audit("proof", 3, "--out", tmp_path / "proof.txt")
+
+    checked = subprocess.run([SCRIPT, tmp_path / "proof.txt", root], capture_output=True, text=True, check=False)  # noqa: ASYNC221 - short
+    leaf = (await grown_log.log.inclusion(3, 5, operator="auditor")).entry.leaf
+    assert (checked.returncode, checked.stdout) == (0, f"{leaf.text.decode()}\nOK\n")
+
+
 async def test_what_fails_leaves_the_file_that_was_there(grown_log: GrownLog, audit: Sluice, tmp_path: Path):
-    """A purged entry, an unrecorded read, a wrong period and an unreadable anchor each say so; an older file stays as it was."""
+    """An entry that is not there, an unrecorded read, a wrong period and an unreadable anchor each say so; an older file stays as it was."""
     await grown_log.grow(2)
     await grown_log.sign()
-    await grown_log.damage("DELETE FROM audit.body WHERE seq = 1")
     out, missing = tmp_path / "file", tmp_path / "missing"
     out.write_text("older")
-    with pytest.raises(BodyPurged):
-        await audit("proof", 1, "--out", out)
+    with pytest.raises(NotInLog):
+        await audit("proof", 2, "--out", out)
     with pytest.raises(BadRequest, match="--from"):
         await audit("export", "--from", "yesterday", "--out", out)
-    with pytest.raises(ConfigError, match="--anchor"):
+    with pytest.raises(BadRequest, match="to: must be later"):
+        await audit("export", "--from", "2026-02-01T00:00:00Z", "--to", "2026-01-01T00:00:00Z", "--out", out)
+    with pytest.raises(NotChecked, match="--anchor"):
         await audit("export", "--anchor", missing, "--out", out)
     with pytest.raises(ConfigError, match="File exists"):
         await audit("export", "--out", out / "below")

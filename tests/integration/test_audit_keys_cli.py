@@ -1,6 +1,7 @@
 """`sluice audit keys` on a folder of keys; no database is needed."""
 
 import base64
+import getpass
 import json
 import logging
 import os
@@ -83,6 +84,7 @@ def test_rotate_issues_the_next_signer(keys: Sluice, folder: KeyFolder, forbidde
     folder.open(SystemClock().utcnow())
     assert folder.certificate.subject in done.stdout
     assert folder.certificate.fingerprint.hex() in done.stdout
+    assert folder.maker(folder.certificate) == f"cli:{getpass.getuser()}"
     assert forbidden == ["forbid"]
 
 
@@ -166,6 +168,16 @@ def test_import_takes_an_encrypted_key_with_its_passphrase(keys: Sluice, operato
     assert isinstance(refused, ConfigError)
     assert "--key-passphrase" in refused.advice
     assert keys("import", *operator.files, f"--key-passphrase=file:{other}").exit_code == 0
+
+
+def test_the_answer_is_all_that_is_printed(keys: Sluice, operator: Operator, var: Path):
+    """The first import into a serve's own folder makes a passphrase, and no line of a log stands beside the answer to it."""
+    done = CliRunner().invoke(app, ["import", *operator.files, "--var", str(var)])
+
+    first, second = done.stdout.splitlines()
+    assert first.startswith(f"{operator.certificate.subject} signs from now on")
+    assert second == f"SM3 fingerprint {operator.certificate.fingerprint.hex()}"
+    assert done.stderr == ""
 
 
 @pytest.mark.parametrize("name", ["key", "certificate", "root"])

@@ -7,21 +7,24 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, MutableMapping
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import orjson
-import psycopg
 import pytest
+from structlog.testing import capture_logs
 
 from app.audit.format.checkpoint import KEY_ID_BYTES
 from app.audit.intake.gaps import Gaps
 from app.audit.intake.intake import Intake
+from app.audit.reading.hashes import LogDamaged
+from app.audit.reading.lag import LEADER_LOCK, TENDING_LOCK
 from app.audit.sequencing.process import LogProcess
 from app.clock import ManualClock
-from app.database import DatabaseUrls, conninfo, create_engine
+from app.database import DatabaseUrls, create_engine
 from app.observability.metrics import Metrics
 from app.settings import DatabaseSettings
 from app.signing.certificates import Certificate
@@ -30,7 +33,8 @@ from app.signing.sm2 import PrivateKey
 from tests.fixtures.audit_process import ROOT, AuditProcess, arguments
 from tests.fixtures.entries import numbered
 from tests.fixtures.postgres import TIMEOUT_MS, rows_of
-from tests.fixtures.signing import PASSPHRASE
+from tests.fixtures.signing import MADE, PASSPHRASE
+from tests.fixtures.waiting import until
 from tests.fixtures.whole_log import size_of_whole_log
 
 OPENSSL = shutil.which("openssl")
@@ -50,7 +54,7 @@ class Tended:
 
     def process(self) -> LogProcess:
         """One process of the log, which does not run yet."""
-        return LogProcess(self.sequencer_url, DatabaseSettings(timeout_ms=TIMEOUT_MS), self.keys, self.clock, Metrics())
+        return LogProcess(self.sequencer_url, self.keys, self.clock, timeout_ms=TIMEOUT_MS)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -78,6 +82,11 @@ class Tended:
         [(count,)] = await rows_of(self.urls.owner, "SELECT count(*) FROM audit.intake")
         return count
 
+    async def locks(self) -> set[int]:
+        """Advisory locks that anybody holds in this database."""
+        held = "SELECT objid FROM pg_locks WHERE locktype = 'advisory' AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+        return {lock for (lock,) in await rows_of(self.superuser_url, held)}
+
     async def grown_to(self, size: int) -> None:
         """Wait until the log has this many entries."""
         await self._wait("SELECT size FROM audit.head", size)
@@ -100,6 +109,11 @@ async def tended(database_urls: DatabaseUrls, sequencer_url: str, superuser_url:
     await engine.dispose()
 
 
+def troubles(lines: list[MutableMapping[str, Any]]) -> list[MutableMapping[str, Any]]:
+    """Lines that say that the log stands still."""
+    return [line for line in lines if line["event"] == "the log stands still"]
+
+
 async def test_a_new_log_begins_with_its_signer(tended: Tended):
     """The first entry names the certificate that signs, both certificates are there, and the first checkpoint covers it."""
     async with tended.running():
@@ -107,7 +121,7 @@ async def test_a_new_log_begins_with_its_signer(tended: Tended):
 
     [(body,)] = await rows_of(tended.urls.log, "SELECT body FROM audit.body")
     assert orjson.loads(body)["after"]["fingerprint"] == tended.keys.certificate.fingerprint.hex()
-    assert orjson.loads(body)["kind"] == "key.created"
+    assert (orjson.loads(body)["kind"], orjson.loads(body)["operator"]) == ("key.created", "sluice")
     certificates = await rows_of(tended.urls.log, "SELECT role, der FROM audit.certificate ORDER BY role")
     assert certificates == [("root", tended.keys.root.der), ("signer", tended.keys.certificate.der)]
     assert await size_of_whole_log(tended.urls.owner) == 1
@@ -133,19 +147,15 @@ async def test_a_checkpoint_a_second_is_signed_while_the_log_grows(tended: Tende
 
 
 async def test_a_checkpoint_is_signed_at_once_where_somebody_asks(tended: Tended):
-    """Any role may ask, and hears the size of the newest checkpoint; who asks again gets no second one of that size."""
-    async with (
-        tended.running(),
-        await psycopg.AsyncConnection.connect(conninfo(tended.urls.log), autocommit=True) as asking,
-    ):
+    """Any role may ask; who asks again gets no second one of that size."""
+    async with tended.running():
         await tended.signed_to(1)
-        await asking.execute("LISTEN sluice_checkpointed")
         await tended.write()
+        await tended.grown_to(2)
         for _ in range(3):
             tended.clock.advance(50)
-            await asking.execute("NOTIFY sluice_checkpoint")
-            told = [notify.payload async for notify in asking.notifies(timeout=10, stop_after=1)]
-            assert told == ["2"]
+            await rows_of(tended.urls.log, "NOTIFY sluice_checkpoint")
+            await tended.signed_to(2)
     assert await tended.sizes() == [1, 2]
 
 
@@ -160,17 +170,19 @@ async def test_an_end_in_good_order_leaves_nothing_waiting_or_unsigned(tended: T
 
 
 async def test_a_rotated_key_signs_from_the_next_checkpoint_on(tended: Tended, keys_path: Path):
-    """Within a second the log has the new certificate and an entry about it, under the new signature; what the old key signed still holds."""
+    """Within a second the log has the new certificate and an entry about it and about who did it, under the new signature."""
     old = tended.keys.certificate
     async with tended.running():
         await tended.signed_to(1)
-        new = await asyncio.to_thread(KeyFolder(keys_path, PASSPHRASE).rotate, tended.clock.utcnow())
+        folder = KeyFolder(keys_path, PASSPHRASE)
+        new = await asyncio.to_thread(folder.rotate, tended.clock.utcnow(), operator="cli:alice")
         tended.clock.advance(1000)
         await tended.signed_to(2)
 
     assert await tended.kinds() == ["key.created", "key.rotated"]
     [(body,)] = await rows_of(tended.urls.log, "SELECT body FROM audit.body WHERE kind = 'key.rotated'")
     states = orjson.loads(body)
+    assert states["operator"] == "cli:alice"
     assert [states[when]["fingerprint"] for when in ("before", "after")] == [old.fingerprint.hex(), new.fingerprint.hex()]
     assert await size_of_whole_log(tended.urls.owner) == 2
 
@@ -195,7 +207,7 @@ async def test_an_ended_certificate_signs_nothing_and_stops_nothing(tended: Tend
 
 async def test_a_standby_leads_within_a_second_of_the_leaders_end(tended: Tended):
     """Of two processes one leads; the other does nothing until the first one's session is gone, and then goes on where it ended."""
-    holders = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    holders = "SELECT pid FROM pg_locks WHERE mode = 'ExclusiveLock' AND locktype = 'advisory' AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
     async with tended.running():
         await tended.signed_to(1)
         async with tended.running():
@@ -257,11 +269,82 @@ async def test_a_log_that_was_changed_behind_our_back_is_neither_continued_nor_s
     await rows_of(tended.superuser_url, damage)
     await tended.write()
 
-    with pytest.raises(Exception, match="log") as refused:
-        await tended.process()._lead()
-    assert refused.value.code == "log_damaged"
+    with capture_logs() as lines:
+        async with tended.running():
+            await until(lambda: troubles(lines), within_s=ENDS_WITHIN_S)
+            assert await tended.locks() == {LEADER_LOCK}
+    assert [line["advice"] for line in troubles(lines)] == [LogDamaged.hint]
     assert await tended.sizes() == signed
     assert await tended.waiting() == 1
+
+
+def files_in(folder: Path) -> set[str]:
+    """Everything below it."""
+    return {str(file.relative_to(folder)) for file in folder.rglob("*")}
+
+
+def another_folder(folder: Path) -> KeyFolder:
+    """Keys that no log has seen."""
+    keys = KeyFolder(folder, PASSPHRASE)
+    keys.open_or_make(MADE)
+    return keys
+
+
+async def test_a_log_that_gets_on_is_seen_to(tended: Tended):
+    """Who leads holds a second lock for as long as its work goes well, which readiness looks at."""
+    async with tended.running():
+        await tended.signed_to(1)
+        assert await tended.locks() == {LEADER_LOCK, TENDING_LOCK}
+    assert await tended.locks() == set()
+
+
+async def test_keys_under_another_root_neither_lead_nor_write(tended: Tended, tmp_path: Path):
+    """A log has one root for ever: whatever database comes back, keys of another root leave it as it was and say both fingerprints."""
+    async with tended.running():
+        await tended.signed_to(1)
+    await tended.write()
+    other = another_folder(tmp_path / "other")
+    with capture_logs() as lines:
+        async with replace(tended, keys=other).running():
+            await until(lambda: troubles(lines), within_s=ENDS_WITHIN_S)
+            assert await tended.locks() == set()
+
+    reason = f"the root of this log is {tended.keys.root.fingerprint.hex()}, and {other.path} has another, {other.root.fingerprint.hex()}"
+    assert [(line["reason"]) for line in troubles(lines)] == [reason]
+    assert await tended.sizes() == [1]
+    assert await tended.waiting() == 1
+    assert await rows_of(tended.urls.log, "SELECT count(*) FROM audit.certificate") == [(2,)]
+
+
+async def test_who_stood_by_with_another_root_leaves_the_lead(tended: Tended, tmp_path: Path):
+    """Where the log began meanwhile, a process with other keys gives the lead back at once, to one that may have it."""
+    other = replace(tended, keys=another_folder(tmp_path / "other"))
+    async with tended.running(), other.running():
+        await tended.signed_to(1)
+    [(root,)] = await rows_of(tended.urls.log, "SELECT der FROM audit.certificate WHERE role = 'root'")
+    mine, theirs = (tended, other) if root == tended.keys.root.der else (other, tended)
+    async with theirs.running(), mine.running():
+        await tended.write()
+        await tended.grown_to(2)
+
+
+async def test_a_folder_that_is_put_in_place_of_ours_is_not_followed(tended: Tended, keys_path: Path, tmp_path: Path):
+    """A running process goes on with the keys it has, and signs under no other root, however many signers the new folder has."""
+    with capture_logs() as lines:
+        async with tended.running():
+            await tended.signed_to(1)
+            shutil.move(keys_path, tmp_path / "away")
+            await tended.write()
+            tended.clock.advance(1000)
+            await tended.signed_to(2)
+            another_folder(keys_path).rotate(MADE)
+            tended.clock.advance(1000)
+            await until(lambda: any(line["event"] == "the new signer was not taken" for line in lines), within_s=ENDS_WITHIN_S)
+            await tended.write()
+            tended.clock.advance(1000)
+            await tended.signed_to(3)
+    assert await rows_of(tended.urls.log, "SELECT count(*) FROM audit.certificate") == [(2,)]
+    assert await size_of_whole_log(tended.urls.owner) == 3
 
 
 @pytest.mark.skipif(OPENSSL is None, reason="the openssl program is not installed")
@@ -333,6 +416,23 @@ async def test_a_start_with_too_many_rights_is_refused(tended: Tended, keys_path
         code, said = await asyncio.to_thread(refusal, "--var", str(tmp_path), *arguments(url, keys_path, tmp_path / "passphrase"))
         assert code == 2
         assert "could rewrite the log" in said
+
+
+@pytest.mark.parametrize("folder", ["away", "other"])
+async def test_a_start_without_the_keys_of_the_log_makes_none(tended: Tended, tmp_path: Path, folder: str):
+    """With the folder lost, or another in its place, nothing is made or written, and the remedy is said."""
+    async with tended.running():
+        await tended.signed_to(1)
+    here = f"has another, {another_folder(tmp_path / folder).root.fingerprint.hex()}" if folder == "other" else "has none"
+    before = files_in(tmp_path)
+    settings = arguments(tended.sequencer_url, tmp_path / folder, tmp_path / "passphrase")
+    code, said = await asyncio.to_thread(refusal, "--var", str(tmp_path / "var"), *settings)
+
+    assert code == 2
+    assert f"the root of this log is {tended.keys.root.fingerprint.hex()}, and {tmp_path / folder} {here}" in said
+    assert "from its backup" in said
+    assert files_in(tmp_path) - before == {"passphrase", "sequencer-url"}
+    assert await tended.sizes() == [1]
 
 
 async def test_a_start_with_the_wrong_passphrase_is_refused(tended: Tended, keys_path: Path, tmp_path: Path):

@@ -9,6 +9,9 @@ from typing import Any
 import psycopg
 import pytest
 
+from app.audit.sequencing.publisher import Publisher
+from app.audit.sequencing.sequencer import Sequencer
+from app.audit.sequencing.session import connected
 from app.clock import SystemClock
 from app.database import DatabaseUrls, conninfo
 from app.errors import ConfigError
@@ -16,6 +19,7 @@ from app.signing.keys import KeyFolder
 from app.signing.passphrase import known_passphrase
 from tests.fixtures.append_only import SHELF_NOW, fill
 from tests.fixtures.doctor import Findings, examine, external
+from tests.fixtures.postgres import TIMEOUT_MS
 from tests.fixtures.signing import PASSPHRASE
 
 pytestmark = pytest.mark.usefixtures("forbidden")
@@ -105,6 +109,52 @@ def test_a_database_without_a_log_yet_is_no_finding(tmp_path: Path, urls: dict[s
     as_owner(database_urls, "DROP SCHEMA audit CASCADE")
 
     assert told(external(tmp_path, **urls)["triggers"]) == ("ok", "no log yet: the first start of serve makes its tables")
+
+
+def test_a_head_that_is_not_that_of_its_leaves_is_a_finding(
+    tmp_path: Path, urls: dict[str, str], database_urls: DatabaseUrls, sequencer_url: str, key_folder: KeyFolder
+):
+    """What makes the process of the log stand still is found by doctor, too, whosever settings it is given."""
+    asyncio.run(begin(sequencer_url, key_folder))
+    before = external(tmp_path, **urls)["head"]
+    as_owner(
+        database_urls,
+        "ALTER TABLE audit.head DISABLE TRIGGER USER",
+        "UPDATE audit.head SET frontier = decode(repeat('ab', octet_length(frontier)), 'hex')",
+        "ALTER TABLE audit.head ENABLE ALWAYS TRIGGER move_forward",
+    )
+    findings = external(tmp_path, **urls)["head"], external(tmp_path, **urls, sequencer_url=sequencer_url)["head"]
+
+    assert told(before) == ("ok", "of size 1, as its hashes and the newest checkpoint say")
+    for finding in findings:
+        assert finding["level"] == "fail"
+        assert "is not that of its leaves; nothing is added to the log or signed" in finding["message"]
+        assert "sluice audit verify" in finding["remedy"]
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_keys_that_are_not_those_of_the_log_are_a_finding(
+    tmp_path: Path, urls: dict[str, str], sequencer_url: str, key_folder: KeyFolder, there: bool
+):
+    """A folder that was lost, or another in its place, is told before the process refuses to start with it, and nothing is made."""
+    asyncio.run(begin(sequencer_url, key_folder))
+    folder = tmp_path / "other"
+    if there:
+        KeyFolder(folder, PASSPHRASE).open_or_make(SystemClock().utcnow())
+    (tmp_path / "passphrase").write_bytes(PASSPHRASE)
+    (tmp_path / "passphrase").chmod(0o600)
+    settings = {"keys": str(folder), "passphrase": f"file:{tmp_path}/passphrase"}
+    finding = external(tmp_path, {"audit": settings}, **urls, sequencer_url=sequencer_url)["keys"]
+
+    assert finding["level"] == "fail"
+    assert finding["message"].startswith(f"the root of this log is {key_folder.root.fingerprint.hex()}, and {folder} has ")
+    assert folder.exists() is there
+
+
+async def begin(sequencer_url: str, keys: KeyFolder) -> None:
+    """Begin the log under these keys."""
+    async with connected(sequencer_url, timeout_ms=TIMEOUT_MS) as connection:
+        await Sequencer(SystemClock()).sequence(connection, await Publisher(keys, SystemClock()).introduce(connection))
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from app.cli.key import app
 from app.clock import SystemClock
 from app.database import DatabaseDown, DatabaseUrls, create_engine
 from app.errors import BadRequest, NotFound
+from app.instants import instant, rfc3339
 from app.observability.metrics import Metrics
 from app.settings import DatabaseSettings
 from tests.fixtures.postgres import TIMEOUT_MS
@@ -85,7 +86,9 @@ def test_list_shows_states_and_no_key(key: Sluice):
     key("create", "--role", "gateway", "--tenant", "*", "--name", "gw1", "--expires", "12h")
     key("revoke", "ops")
     table, document = key("list").stdout, key("list", "--output", "json").stdout
+    expires = json.loads(document)[1]["expires"]
 
+    assert rfc3339(instant(expires, "expires")) == expires
     assert [(row["name"], row["state"], row["roles"]) for row in json.loads(document)] == [
         ("ops", "revoked", ["auditor", "operator"]),
         ("gw1", "in force", ["gateway"]),

@@ -11,12 +11,12 @@ from app.audit.format.merkle import covering
 from app.audit.reading import export
 from app.audit.reading.checkpoints import NoCheckpoint, checkpoint_at
 from app.audit.reading.export import BATCH, ExportsBusy, ExportTooSlow, NothingRecorded, Wanted
-from app.audit.reading.log import Export
-from app.audit.reading.reads import AuditUnavailable
+from app.audit.reading.log import AuditUnavailable, Export
 from app.audit.records.entry import Entry
 from app.audit.verification.report import Report
 from app.audit.verification.verify import verify
 from app.database import DatabaseDown
+from app.instants import Period
 from tests.fixtures.log import GrownLog
 from tests.fixtures.signing import MADE
 
@@ -74,7 +74,7 @@ async def test_a_period_is_exported_and_whole(grown_log: GrownLog, first_day: in
     """A period's file has the entries recorded in it, first instant included and last not, and the hashes left and right of them."""
     await grow_by_days(grown_log, 5, 61)
     period = [None if day is None else MADE + day * DAY for day in (first_day, end_day)]
-    lines = await export_of(grown_log, Wanted(*period))
+    lines = await export_of(grown_log, Wanted(Period(*period)))
     header = read_header(lines[0])
     first, end = (first_day or 0) * 61, (5 if end_day is None else end_day) * 61
 
@@ -89,7 +89,7 @@ async def test_a_period_reaches_over_entries_that_were_recorded_out_of_order(gro
     for hour in (1, 5, 2, 9, 3):
         await grown_log.grow(1, recorded=MADE + timedelta(hours=hour))
     await grown_log.sign()
-    header = read_header((await export_of(grown_log, Wanted(MADE + timedelta(hours=2), MADE + timedelta(hours=4))))[0])
+    header = read_header((await export_of(grown_log, Wanted(Period(MADE + timedelta(hours=2), MADE + timedelta(hours=4)))))[0])
 
     assert (header.first, header.end) == (2, 5)
 
@@ -98,7 +98,7 @@ async def test_anchors_before_in_and_after_a_period_are_checked(grown_log: Grown
     """A checkpoint kept elsewhere is found again in any file that was asked to prove it, wherever it lies."""
     await grow_by_days(grown_log, 5, 61)
     sizes = (61, 122, 183, 244, 305)
-    lines = await export_of(grown_log, Wanted(MADE + 2 * DAY, MADE + 3 * DAY, anchors=(*sizes, 61, 1000)))
+    lines = await export_of(grown_log, Wanted(Period(MADE + 2 * DAY, MADE + 3 * DAY), anchors=(*sizes, 61, 1000)))
     header = read_header(lines[0])
 
     assert (header.first, header.end) == (122, 183)
@@ -114,8 +114,13 @@ async def test_anchors_before_in_and_after_a_period_are_checked(grown_log: Grown
         ("DELETE FROM audit.leaf WHERE seq = 7", "tampered", 7),
         ("DELETE FROM audit.leaf WHERE seq >= 290", "tampered", 290),
         ("UPDATE audit.leaf SET chain_hash = leaf_hash WHERE seq = 299", "tampered", None),
-        ("UPDATE audit.leaf SET shelf = 'nowhere-2026' WHERE seq = 7", "gap", 7),
-        ("UPDATE audit.leaf SET shelf = E'\\u00e9\\n\"' WHERE seq = 7", "gap", 7),
+        ("UPDATE audit.leaf SET retention = 'nowhere' WHERE seq = 7", "tampered", 7),
+        ("UPDATE audit.leaf SET retention = E'\\u00e9\\n\"' WHERE seq = 7", "tampered", 7),
+        ("UPDATE audit.leaf SET recorded = '12026-01-01Z' WHERE seq = 7", "tampered", 7),
+        ("UPDATE audit.leaf SET recorded = '0044-03-15 BC' WHERE seq = 7", "tampered", 7),
+        ("UPDATE audit.leaf SET recorded = recorded + interval '1 microsecond' WHERE seq = 7", "tampered", 7),
+        ("UPDATE audit.leaf SET id = gen_random_uuid() WHERE seq = 7", "tampered", 7),
+        ("UPDATE audit.leaf SET body_hash = leaf_hash WHERE seq = 7", "tampered", 7),
         ("DELETE FROM audit.body WHERE seq = 7", "gap", 7),
         ("DELETE FROM audit.certificate WHERE role = 'signer'", "tampered", None),
         ("UPDATE audit.certificate SET der = 'x' WHERE role = 'signer'", "tampered", None),
@@ -142,7 +147,7 @@ async def test_a_period_of_a_damaged_log_is_exported_as_it_is(grown_log: GrownLo
     """Where hashes around a period are gone, its file is complete all the same, and is not taken for whole."""
     await grow_by_days(grown_log, 3, 300)
     await grown_log.damage(damage)
-    lines = await export_of(grown_log, Wanted(MADE + DAY, MADE + 2 * DAY, anchors=(300,)))
+    lines = await export_of(grown_log, Wanted(Period(MADE + DAY, MADE + 2 * DAY), anchors=(300,)))
 
     assert isinstance(read_line(lines[-1], len(lines)), EndLine)
     assert checked(grown_log, lines).verdict == "tampered"
@@ -172,7 +177,7 @@ async def test_what_cannot_be_exported_says_why(grown_log: GrownLog):
     await grown_log.grow(1)
     await grown_log.sign()
     with pytest.raises(NothingRecorded, match="recorded from 2030-01-01T00:00:00"):
-        await export_of(grown_log, Wanted(datetime(2030, 1, 1, tzinfo=UTC)))
+        await export_of(grown_log, Wanted(Period(datetime(2030, 1, 1, tzinfo=UTC))))
 
     assert "log.read" not in await grown_log.kinds()
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.audit.format.checkpoint import key_id, opened
+from app.audit.format.checkpoint import key_id, open_note
 from app.audit.format.leaf import leaf_hash
 from app.audit.format.merkle import is_consistent, root_by_inclusion
 from app.audit.reading import proofs
@@ -30,9 +30,11 @@ async def test_every_entry_is_proven(grown_log: GrownLog, rows_read, size: int):
             proof = await proofs.inclusion(connection, seq)
             statements, rows = rows_read()
 
-            leaf = leaf_hash(proof.entry.leaf)
-            said, _ = opened(
-                proof.signed.note, proof.signed.checkpoint.origin, {key_id(proof.signed.checkpoint.origin, key.spki): PublicKey(key.spki)}
+            leaf = leaf_hash(proof.entry.leaf.text)
+            said, _ = open_note(
+                proof.checkpoint.note,
+                proof.checkpoint.tree_head.origin,
+                {key_id(proof.checkpoint.tree_head.origin, key.spki): PublicKey(key.spki)},
             )
             assert (said.size, said.root) == (size, root_by_inclusion(leaf, seq, size, proof.path))
             assert proof.certificate == key
@@ -49,8 +51,8 @@ async def test_an_entry_is_proven_under_older_checkpoints_too(grown_log: GrownLo
 
     for size in sizes:
         proof = await grown_log.log.inclusion(2, size, operator="auditor")
-        assert root_by_inclusion(proof.entry.leaf_hash, 2, size, proof.path) == proof.signed.checkpoint.root
-        assert proof.signed.size == size
+        assert root_by_inclusion(proof.entry.leaf_hash, 2, size, proof.path) == proof.checkpoint.tree_head.root
+        assert proof.checkpoint.size == size
 
 
 async def test_every_pair_of_checkpoints_is_proven(grown_log: GrownLog):
@@ -63,7 +65,7 @@ async def test_every_pair_of_checkpoints_is_proven(grown_log: GrownLog):
     for old_size in sizes:
         for new_size in [size for size in sizes if size >= old_size]:
             proof = await grown_log.log.consistency(old_size, new_size)
-            assert is_consistent(old_size, new_size, proof.old.checkpoint.root, proof.new.checkpoint.root, proof.path)
+            assert is_consistent(old_size, new_size, proof.old.tree_head.root, proof.new.tree_head.root, proof.path)
     assert (await grown_log.log.consistency(1, None)).new.size == 600
 
 
@@ -119,7 +121,7 @@ async def test_nobody_waits_long_for_a_sequencer_that_is_away(grown_log: GrownLo
     """A fresh checkpoint is refused in two seconds where nobody signs, and given at once where the newest covers all there is."""
     await grown_log.grow(1)
     await grown_log.sign()
-    assert (await grown_log.log.checkpoint(renewed=True)).signed.size == 1
+    assert (await grown_log.log.checkpoint(renewed=True)).checkpoint.size == 1
 
     await grown_log.grow(1)
     with pytest.raises(SequencerSilent, match="2 entries"):

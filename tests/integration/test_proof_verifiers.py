@@ -3,6 +3,7 @@
 import base64
 import os
 import random
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -12,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from app.audit.format.checkpoint import NoteRefused, key_id, opened, parse
-from app.audit.format.leaf import leaf_hash
+from app.audit.format.checkpoint import NoteRefused, key_id, open_note, parse_note
+from app.audit.format.leaf import leaf_hash, parse_body, parse_leaf, sm3
 from app.audit.format.merkle import inclusion_spans, root_by_inclusion
 from app.audit.format.proof_file import proof_text
 from app.signing.certificates import Certificate, CertificateRefused, make_root, make_signer, verify_issued
@@ -25,27 +26,30 @@ LOG = Log.of(13, AUTHORITY)
 PROVEN, REFUSED, UNCHECKED = 0, 4, 6
 
 
-def proof(log: Log, seq: int, note: str | None = None, certificate: Certificate | None = None) -> str:
-    """The proof file of entry `seq`."""
+def proof(log: Log, seq: int, note: str | None = None, certificate: Certificate | None = None, *, purged: bool = False) -> str:
+    """The proof file of entry `seq`, whose body may be gone."""
     size = len(log)
     path = [log.root(*span) for span in inclusion_spans(seq, size)]
-    return proof_text(log.leaves[seq], seq, path, note or log.note(size), (certificate or log.authority.signer).pem)
+    pem, body = (certificate or log.authority.signer).pem, None if purged else log.bodies[seq][1]
+    return proof_text(log.leaves[seq], seq, path, note or log.note(size), pem, body=body)
 
 
 def our_answer(text: str, root: Certificate) -> int:
     """Exit status of a proof by the functions that the service proves with."""
     try:
         head, note_text, signatures, certificate_pem = text.split("\n\n", 3)
-        _, entry, index, *path = head.split("\n")
+        _, entry, leaf_line, index, *path = head.split("\n")
         note, certificate = f"{note_text}\n\n{signatures}\n", Certificate.load_pem(certificate_pem.encode())
-        leaf, seq = base64.b64decode(entry.removeprefix("entry "), validate=True), int(index.removeprefix("index "))
+        body, text = (base64.b64decode(line.removeprefix(mark), validate=True) for line, mark in ((entry, "entry "), (leaf_line, "leaf ")))
+        leaf, seq = parse_leaf(text), int(index.removeprefix("index "))
+        parse_body(body, leaf)
         verify_issued(certificate, root)
-        origin = parse(note)[0].origin
-        checkpoint, _ = opened(note, origin, {key_id(origin, certificate.spki): certificate.public_key})
-        reached = root_by_inclusion(leaf_hash(leaf), seq, checkpoint.size, [base64.b64decode(step, validate=True) for step in path])
+        origin = parse_note(note)[0].origin
+        checkpoint, _ = open_note(note, origin, {key_id(origin, certificate.spki): certificate.public_key})
+        reached = root_by_inclusion(leaf_hash(text), seq, checkpoint.size, [base64.b64decode(step, validate=True) for step in path])
     except (ValueError, NoteRefused, CertificateRefused):
         return REFUSED
-    return PROVEN if reached == checkpoint.root else REFUSED
+    return PROVEN if (reached, sm3(body)) == (checkpoint.root, leaf.body_hash) else REFUSED
 
 
 @pytest.mark.parametrize(("entries", "seq"), [(1, 0), (2, 1), (3, 2), (7, 3), (8, 7), (13, 0), (13, 8), (13, 12)])
@@ -57,15 +61,26 @@ def test_each_entry_is_proven(entries: int, seq: int, verifiers: Verifiers):
     assert verifiers.proofs(text.encode(), AUTHORITY.root) == (PROVEN, PROVEN)
 
 
+@pytest.mark.parametrize("seq", [0, 5, 12])
+def test_a_purged_entry_is_proven_by_its_leaf(seq: int, verifiers: Verifiers):
+    """Where the body is gone, the leaf is proven, and with it until when the body was to be kept; a changed one is refused."""
+    text, relabelled = proof(LOG, seq, purged=True), Log.of(13, AUTHORITY)
+    relabelled.leaves[seq] = relabelled.leaves[seq].replace(b'"d400"', b'"d100"')
+    forged = text.replace(*(base64.b64encode(log.leaves[seq]).decode() for log in (LOG, relabelled)))
+
+    assert verifiers.proofs(text.encode(), AUTHORITY.root) == (PROVEN, PROVEN)
+    assert verifiers.proofs(forged.encode(), AUTHORITY.root) == (REFUSED, REFUSED)
+
+
 def test_the_script_prints_the_entry(verifiers: Verifiers):
-    """What was proven is printed as it was hashed, then OK."""
+    """What was proven is printed as it was hashed, leaf and body, then OK."""
     text = '地址 \\ " {}[],:'
     log = replace(LOG, bodies=(*LOG.bodies[:5], ("d400", body(5, before={"recorded": "x", "text": text})), *LOG.bodies[6:]))
     (verifiers.folder / "proof").write_text(proof(log, 5), encoding="utf-8")
     (verifiers.folder / "root").write_text(AUTHORITY.root.pem, encoding="utf-8")
     ran = verifiers.script(str(verifiers.folder / "proof"), str(verifiers.folder / "root"))
 
-    assert (ran.returncode, ran.stdout) == (PROVEN, f"{log.leaves[5].decode()}\nOK\n")
+    assert (ran.returncode, ran.stdout) == (PROVEN, f"{log.leaves[5].decode()}\n{log.bodies[5][1].decode()}\nOK\n")
 
 
 def test_a_large_entry_is_proven(verifiers: Verifiers):
@@ -86,7 +101,12 @@ def other_line(number: int, text: str) -> str:
 
 def edited_entry() -> str:
     """The good proof of an entry with another operator."""
-    return other_line(1, f"entry {base64.b64encode(LOG.leaves[5].replace(b'olivia', b'mallet')).decode()}\n")
+    return other_line(1, f"entry {base64.b64encode(LOG.bodies[5][1].replace(b'olivia', b'mallet')).decode()}\n")
+
+
+def edited_leaf(before: bytes, after: bytes) -> str:
+    """The good proof of an entry with something else in its leaf."""
+    return other_line(2, f"leaf {base64.b64encode(LOG.leaves[5].replace(before, after)).decode()}\n")
 
 
 def expired() -> str:
@@ -102,17 +122,41 @@ def misnumbered() -> str:
     return proof(log, 5)
 
 
+def of_another_leaf(member: bytes) -> Callable[[], str]:
+    """The proof of a leaf that was hashed with another id or instant than its body has."""
+
+    def made() -> str:
+        log = Log.of(13, AUTHORITY)
+        log.leaves[5] = re.sub(rb'("%b":"[^"]*)5' % member, rb"\g<1>4", log.leaves[5])
+        return proof(log, 5)
+
+    return made
+
+
+def of_another_spelling() -> str:
+    """The proof of a leaf that was hashed with a line end."""
+    log = Log.of(13, AUTHORITY)
+    log.leaves[5] += b"\n"
+    return proof(log, 5, purged=True)
+
+
 MUTATIONS: dict[str, Callable[[], str]] = {
     "entry edited": edited_entry,
     "entry of another number": lambda: other_line(1, proof(LOG, 6).splitlines(keepends=True)[1]),
-    "index edited": lambda: other_line(2, "index 4\n"),
-    "index beyond the tree": lambda: other_line(2, "index 13\n"),
-    "index with a zero": lambda: other_line(2, "index 05\n"),
-    "step edited": lambda: other_line(3, LINES[4]),
-    "step missing": lambda: other_line(3, ""),
-    "step added": lambda: other_line(3, LINES[3] * 2),
-    "step cut": lambda: other_line(3, LINES[3][4:]),
-    "steps swapped": lambda: "".join([*LINES[:3], LINES[4], LINES[3], *LINES[5:]]),
+    "retention edited": lambda: edited_leaf(b'"d400"', b'"d100"'),
+    "month edited": lambda: edited_leaf(b"2020-11", b"2020-01"),
+    "leaf of another number": lambda: other_line(2, proof(LOG, 6).splitlines(keepends=True)[2]),
+    "leaf missing": lambda: other_line(2, ""),
+    "leaf and entry missing": lambda: "".join([LINES[0], *LINES[3:]]),
+    "entry twice": lambda: other_line(1, LINES[1] * 2),
+    "index edited": lambda: other_line(3, "index 4\n"),
+    "index beyond the tree": lambda: other_line(3, "index 13\n"),
+    "index with a zero": lambda: other_line(3, "index 05\n"),
+    "step edited": lambda: other_line(4, LINES[5]),
+    "step missing": lambda: other_line(4, ""),
+    "step added": lambda: other_line(4, LINES[4] * 2),
+    "step cut": lambda: other_line(4, LINES[4][4:]),
+    "steps swapped": lambda: "".join([*LINES[:4], LINES[5], LINES[4], *LINES[6:]]),
     "note of another size": lambda: proof(LOG, 5, note=LOG.note(12)),
     "note edited": lambda: GOOD.replace("\n13\n", "\n14\n"),
     "note by a stranger": lambda: proof(LOG, 5, note=LOG.note(13, MALLET.key)),
@@ -138,9 +182,9 @@ def test_changed_proofs_are_refused(name: str, verifiers: Verifiers):
     assert name in of_form or our_answer(text, AUTHORITY.root) == REFUSED
 
 
-@pytest.mark.parametrize("make", [expired, misnumbered])
+@pytest.mark.parametrize("make", [expired, misnumbered, of_another_leaf(b"id"), of_another_leaf(b"recorded"), of_another_spelling])
 def test_what_a_proven_entry_says_is_compared(make: Callable[[], str], verifiers: Verifiers):
-    """An entry that is in the tree, and says another number or a time after its signer's end, is refused."""
+    """An entry that is in the tree, and says another number, id or time than its leaf, or one after its signer's end, is refused."""
     assert verifiers.proofs(make().encode(), AUTHORITY.root) == (REFUSED, REFUSED)
 
 

@@ -169,6 +169,26 @@ async def test_tenants_are_listed_in_pages(api: FastAPI):
     assert ([tenant["tenant"] for tenant in rest["tenants"]], "next" in rest) == (["c"], False)
 
 
+@pytest.mark.parametrize(
+    ("method", "target", "field"),
+    [
+        ("GET", "/quotas?limits=2", "limits"),
+        ("GET", "/quotas?limit=2&limit=3", "limit"),
+        ("GET", "/quotas/a?version=1", "version"),
+        ("GET", "/quotas/a/history?before=3", "before"),
+        ("PUT", "/quotas/a?dry_run=true", "dry_run"),
+        ("DELETE", "/quotas/a?reason=test", "reason"),
+    ],
+)
+async def test_a_parameter_that_nobody_reads_is_refused(api: FastAPI, method: str, target: str, field: str):
+    """What a route would pass over is a 400 with its name, and nothing was changed."""
+    await send(api, "PUT", "a", {"qps": 5})
+    reply = await call(api, method, target, b'{"qps": 6}', if_match='"1"')
+
+    assert (reply.status, reply.json["field"]) == (400, field)
+    assert (await send(api, "GET", "a")).json["qps"] == 5
+
+
 async def test_deleting_takes_a_reason_and_nothing_else(api: FastAPI):
     """A deletion with other fields is refused: whoever sent them meant something else."""
     await send(api, "PUT", "a", {"qps": 1})

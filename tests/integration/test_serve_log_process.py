@@ -59,6 +59,23 @@ def test_a_killed_log_process_is_started_again(start_serve: Callable[..., Serve]
     wait_until(lambda: is_signed(server, tenant), SIGNED_WITHIN_S)
 
 
+def test_without_its_keys_the_log_waits_for_them(start_serve: Callable[..., Serve]):
+    """Where the folder is gone when the process starts again it makes no other root: it refuses, visibly, and goes on with the folder back."""
+    server = start_serve()
+    keys, away = server.var / "audit-keys", server.var / "away"
+    wait_until(lambda: server.parts()["log"]["ok"], SIGNED_WITHIN_S)
+    keys.rename(away)
+    os.kill(server.child(PROCESS), signal.SIGKILL)
+    wait_until(lambda: "nobody leads it: the child `audit` of serve" in server.parts()["log"]["detail"], SIGNED_WITHIN_S)
+    tenant = server.tenant(qps=7)
+    wait_until(lambda: "the root of this log is" in server.log(), SIGNED_WITHIN_S)
+
+    assert not keys.exists()
+    away.rename(keys)
+    wait_until(lambda: is_signed(server, tenant), REFUSED_WITHIN_S)
+    assert server.sql("SELECT count(*) FROM audit.certificate") == [(2,)]
+
+
 def test_the_last_checkpoint_of_a_life_has_every_entry(spare_var: Path):
     """SIGTERM leaves nothing in the intake and nothing unsigned: who writes ends first, then the log, then PostgreSQL."""
     server = spawn(spare_var, free_port(), json.loads((spare_var / "dev-keys.json").read_text())).wait_ready()

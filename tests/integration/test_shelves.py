@@ -3,16 +3,18 @@
 import asyncio
 from datetime import UTC, date, datetime
 from typing import Any
+from uuid import UUID
 
 import psycopg
 import pytest
 from psycopg import errors
 
-from app.audit.format.leaf import shelf
+from app.audit.format.leaf import HASH_BYTES, Leaf
 from app.database import DatabaseUrls, conninfo
 from tests.fixtures.waiting import POLL_S
 
 MAKE = "SELECT audit.make_shelf(%s, %s)"
+LEAF = "INSERT INTO audit.leaf VALUES (%s, %s, %s, 'd400', %s, %s, %s) RETURNING shelf"
 PUT = "INSERT INTO audit.body (shelf, seq, recorded, kind, body) VALUES (%s, %s, %s, 'k', 'x') RETURNING tableoid::regclass::text"
 ZONES = ("UTC", "Pacific/Kiritimati", "Pacific/Pago_Pago", "America/Sao_Paulo")
 """Fourteen hours before UTC, eleven behind, and one whose days have begun at one o'clock."""
@@ -34,14 +36,16 @@ async def connect(url: str, **options: Any) -> psycopg.AsyncConnection:
 
 @pytest.mark.parametrize("zone", ZONES)
 async def test_a_body_lies_on_the_shelf_of_its_utc_month(sequencer_url: str, zone: str):
-    """From the first to the last microsecond of a month, in any time zone of the session, the shelf is that of the UTC month."""
+    """From the first to the last microsecond of a month, in any time zone of the session, leaf and body are of the UTC month."""
     async with await connect(sequencer_url, autocommit=True, options=f"-c timezone={zone}") as connection:
         for seq, (text, table) in enumerate(MONTHS):
             recorded = datetime.fromisoformat(text)
             await connection.execute(MAKE, ["d400", recorded.astimezone(UTC).date()])
-            row = await (await connection.execute(PUT, [shelf("d400", recorded), seq, recorded])).fetchone()
+            leaf = Leaf.of(seq, UUID(int=seq), recorded, "d400", b"x")
+            row = await (await connection.execute(PUT, [leaf.shelf, seq, recorded])).fetchone()
+            told = await (await connection.execute(LEAF, [seq, UUID(int=seq), recorded, *[bytes(HASH_BYTES)] * 3])).fetchone()
 
-            assert row == (table,), text
+            assert (row, told) == ((table,), (leaf.shelf,)), text
 
 
 async def test_any_day_names_its_month_and_each_class_has_its_own_shelf(database_urls: DatabaseUrls, sequencer_url: str):

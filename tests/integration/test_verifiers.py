@@ -11,9 +11,9 @@ from uuid import UUID
 
 import pytest
 
-from app.audit.format.checkpoint import notes_in
-from app.audit.format.export_file import CheckpointLine, EndLine, EntryLine, lines, read_header
-from app.audit.format.leaf import leaf_hash
+from app.audit.format.checkpoint import split_notes
+from app.audit.format.export_file import CheckpointLine, EndLine, EntryLine, lines, read_header, read_line
+from app.audit.format.leaf import leaf_hash, parse_leaf, sm3
 from app.audit.reading.export import Wanted
 from app.audit.verification.verify import verify
 from app.signing.certificates import Certificate
@@ -38,9 +38,35 @@ def at(seq: int) -> int:
 
 
 def edited(line: bytes, *, rehashed: bool = False) -> bytes:
-    """The entry's line with another operator; its leaf hash is made anew or stays."""
-    leaf = line[len(b'{"entry":') : line.index(b',"leaf":')].replace(b"olivia", b"mallet")
-    return EntryLine(leaf, leaf_hash(leaf)).line() if rehashed else line.replace(b"olivia", b"mallet")
+    """The entry's line with another operator; the hashes of body and leaf are made anew or stay."""
+    entry = read_line(line, 0)
+    assert isinstance(entry, EntryLine)
+    body = entry.body.replace(b"olivia", b"mallet")
+    leaf = replace(parse_leaf(entry.leaf), body_hash=sm3(body)).text
+    return EntryLine(body, leaf, leaf_hash(leaf)).line() if rehashed else line.replace(b"olivia", b"mallet")
+
+
+def with_bodies_of(export: list[bytes], *others: tuple[int, int]) -> list[bytes]:
+    """The export with entries whose body is that of another: pairs of both numbers."""
+    read = [read_line(export[at(one)], 0) for pair in others for one in pair]
+    for (one, _), mine, theirs in zip(others, read[::2], read[1::2], strict=True):
+        export[at(one)] = replace(mine, body=theirs.body).line()
+    return export
+
+
+def with_leaf(log: Log, seq: int, before: bytes, after: bytes) -> Log:
+    """The log with another leaf of entry `seq`, hashed and signed."""
+    other = replace(log)
+    other.leaves[seq] = other.leaves[seq].replace(before, after)
+    assert other.leaves[seq] != log.leaves[seq]
+    return other
+
+
+def relabelled(export: list[bytes], seq: int, before: bytes, after: bytes) -> list[bytes]:
+    """The export with something else in the line of entry `seq`, whose hash stays."""
+    assert before in export[at(seq)]
+    export[at(seq)] = export[at(seq)].replace(before, after)
+    return export
 
 
 def with_body(log: Log, seq: int, new: bytes) -> Log:
@@ -96,7 +122,11 @@ FORGED = with_body(LOG, 2, body(2, operator="mallet"))
 LATE = replace(LOG, bodies=tuple(("d400", body(seq, recorded=ENDS + timedelta(seconds=seq - 9))) for seq in ENTRIES))
 ROTATED = replace(LATE, authority=AUTHORITY.rotated(ENDS - timedelta(days=1)), certificates=(AUTHORITY.signer,))
 SELF_MADE = replace(FORGED, notes={size: FORGED.note(size, MALLET.key) for size in (4, 8, 12)})
-TEN = dict.fromkeys(range(10), SHELF)
+TEN = range(10)
+TEN_YEARS = replace(
+    purged(shelf="d100-2020-11"), bodies=(*(("d3650", body(seq)) for seq in ENTRIES), *purged(shelf="d100-2020-11").bodies[12:])
+)
+"""Bodies to be kept for ten years, and a purge of those of hundred days."""
 
 MUTATIONS = {
     "untouched": Mutation(WHOLE, E, anchors=[LOG.note(3), LOG.note(12)]),
@@ -118,7 +148,7 @@ MUTATIONS = {
     "doubled": Mutation(TAMPERED, changed(lambda export: export.insert(at(9), E[at(5)])), (5,)),
     "added": Mutation(TAMPERED, changed(lambda export: export.insert(-1, Log.of(13, AUTHORITY).export()[at(12)])), (12,)),
     "id twice": Mutation(TAMPERED, with_body(LOG, 7, body(3)).export(), (7,)),
-    "no entry": Mutation(TAMPERED, with_body(LOG, 3, b"[]").export(), (3, 3)),
+    "no entry": Mutation(TAMPERED, with_body(LOG, 3, b"[]").export(), (3,)),
     "checkpoint edited": Mutation(TAMPERED, changed(put(at(8) - 1, CheckpointLine(LOG.note(8).replace("\n8\n", "\n7\n")).line()))),
     "checkpoint of another size": Mutation(TAMPERED, changed(swap(at(4) - 1, at(8) - 1))),
     "checkpoint twice": Mutation(TAMPERED, changed(lambda export: export.insert(at(4), E[at(4) - 1]))),
@@ -153,14 +183,29 @@ MUTATIONS = {
     "purge without its entry": Mutation(GAP, LOG.export(purged=TEN), (0,)),
     "purge too early": Mutation(GAP, purged(KEPT_UNTIL - timedelta(microseconds=1)).export(purged=TEN), (0,)),
     "purge of another shelf": Mutation(GAP, purged(shelf="d400-2020-10").export(purged=TEN), (0,)),
-    "purge of a shelf of long before": Mutation(
-        GAP, purged(shelf="d400-2020-09").export(purged=dict.fromkeys(range(2, 10), "d400-2020-09")), (2,)
+    "purge of another month": Mutation(GAP, purged(shelf="d400-2020-09").export(purged=range(2, 10)), (2,)),
+    "ten years purged as hundred days": Mutation(GAP, TEN_YEARS.export(purged=TEN), (0,)),
+    "ten years relabelled as hundred days": Mutation(
+        TAMPERED, relabelled(TEN_YEARS.export(purged=TEN), 5, b'"retention":"d3650"', b'"retention":"d100"'), (0, 5)
     ),
-    "instant of another form": Mutation(TAMPERED, with_body(LOG, 3, body(3).replace(b".000000Z", b"Z")).export(), (3, 3)),
-    "half a surrogate": Mutation(TAMPERED, with_body(LOG, 3, body(3).replace(b"olivia", b"\\ud800")).export(), (3, 3)),
-    "number beyond floats": Mutation(TAMPERED, with_body(LOG, 3, body(3)[:-1] + b',"x":1e400}').export(), (3, 3)),
-    "too deep": Mutation(TAMPERED, with_body(LOG, 3, body(3)[:-1] + b',"x":' + b"[" * 1024 + b"]" * 1024 + b"}").export(), (3, 3)),
-    "purge of more than it says": Mutation(GAP, purged().export(purged=TEN | {11: SHELF}), (0,)),
+    "retention of a purged entry": Mutation(TAMPERED, relabelled(purged().export(purged=TEN), 5, b'"d400"', b'"d100"'), (5,)),
+    "month of a purged entry": Mutation(TAMPERED, relabelled(purged().export(purged=TEN), 5, b"2020-11", b"2020-01"), (5,)),
+    "id of a purged entry": Mutation(TAMPERED, relabelled(purged().export(purged=TEN), 5, b"000005", b"000055"), (5,)),
+    "hash of a purged body": Mutation(TAMPERED, relabelled(purged().export(purged=TEN), 5, sm3(body(5)).hex().encode(), b"0" * 64), (5,)),
+    "retention of an entry": Mutation(TAMPERED, relabelled(LOG.export(), 5, b'"d400"', b'"d9999"'), (5,)),
+    "bodies swapped": Mutation(TAMPERED, with_bodies_of(LOG.export(), (5, 6), (6, 5)), (5, 6)),
+    "body of another entry": Mutation(TAMPERED, with_bodies_of(LOG.export(), (5, 7)), (5,)),
+    "leaf of another id": Mutation(TAMPERED, with_leaf(LOG, 5, b"00000000005", b"00000000055").export(), (5,)),
+    "leaf of another instant": Mutation(TAMPERED, with_leaf(LOG, 5, b":05.000000Z", b":04.000000Z").export(), (5,)),
+    "leaf of another spelling": Mutation(TAMPERED, with_leaf(LOG, 5, b'"d400"', b'"d4"').export(), (5,)),
+    "purged leaf of another spelling": Mutation(TAMPERED, with_leaf(LOG, 5, b'"id":', b'"ID":').export(purged=[5]), (5,)),
+    "id twice, one without its body": Mutation(TAMPERED, with_body(purged(), 11, body(3)).export(purged=TEN), (11,)),
+    "purged in the last years of calendars": Mutation(TAMPERED, with_leaf(LOG, 5, b'"2020-11', b'"9990-11').export(purged=[5]), (5, 5)),
+    "instant of another form": Mutation(TAMPERED, with_body(LOG, 3, body(3).replace(b".000000Z", b"Z")).export(), (3,)),
+    "half a surrogate": Mutation(TAMPERED, with_body(LOG, 3, body(3).replace(b"olivia", b"\\ud800")).export(), (3,)),
+    "number beyond floats": Mutation(TAMPERED, with_body(LOG, 3, body(3)[:-1] + b',"x":1e400}').export(), (3,)),
+    "too deep": Mutation(TAMPERED, with_body(LOG, 3, body(3)[:-1] + b',"x":' + b"[" * 1024 + b"]" * 1024 + b"}").export(), (3,)),
+    "purge of more than it says": Mutation(GAP, purged().export(purged=[*TEN, 11]), (0,)),
     "tampering and a gap": Mutation(TAMPERED, changed(put(at(5), edited(E[at(5)])), with_body(LOG, 3, body(3, "audit.gap"))), (3, 5)),
     "truncated in a line": Mutation(TAMPERED, [*E[: at(6)], E[at(6)][:-20]], (6,)),
     "truncated between lines": Mutation(TAMPERED, E[: at(6)], (6,)),
@@ -184,7 +229,7 @@ def test_both_answer_the_same(name: str, verifiers: Verifiers):
 
 
 RANGE = purged()
-FILE = b"".join(RANGE.export(7, 13, anchors=[5], purged={8: SHELF, 9: SHELF}))
+FILE = b"".join(RANGE.export(7, 13, anchors=[5], purged=[8, 9]))
 ANCHORS = [RANGE.note(5), RANGE.note(9)]
 MANY = 300
 
@@ -222,7 +267,7 @@ def test_both_answer_the_same_to_hundreds_of_random_changes(verifiers: Verifiers
 def test_an_export_that_another_library_signed_is_whole():
     """Certificates and checkpoints that the Go library made are good for OpenSSL."""
     root = Certificate.load_pem((KEPT / "root.pem").read_bytes())
-    anchors = notes_in((KEPT / "anchors.txt").read_text(encoding="utf-8"))
+    anchors = split_notes((KEPT / "anchors.txt").read_text(encoding="utf-8"))
     report = verify(lines(BytesIO((KEPT / "export.jsonl").read_bytes())), root, anchors)
 
     assert (report.verdict, report.entries, report.checkpoints, report.anchors) == ("whole", 5, 3, 2)
@@ -235,6 +280,9 @@ def test_an_export_that_another_library_signed_is_whole():
         ("UPDATE audit.body SET body = replace(encode(body, 'escape'), '\"op\"', '\"eve\"')::bytea WHERE seq = 7", Answer(TAMPERED, (7,))),
         ("DELETE FROM audit.leaf WHERE seq >= 18", Answer(TAMPERED, (18,))),
         ("DELETE FROM audit.body WHERE seq = 7", Answer(GAP, (7,))),
+        ("UPDATE audit.leaf SET retention = 'd9999' WHERE seq = 7", Answer(TAMPERED, (7,))),
+        ("UPDATE audit.leaf SET recorded = recorded - interval '1 day' WHERE seq = 7", Answer(TAMPERED, (7,))),
+        ("UPDATE audit.leaf SET id = gen_random_uuid() WHERE seq = 7", Answer(TAMPERED, (7,))),
         ("UPDATE audit.checkpoint SET note = 'x' WHERE size = 10", Answer(TAMPERED)),
     ],
 )

@@ -5,11 +5,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from tests.fixtures.log_file import LOG, Authority, Log, body
+from app.instants import rfc3339
+from tests.fixtures.log_file import BEGAN, LOG, Authority, Log, body
 
 AUTHORITY = Authority.make()
 WHOLE = Log.of(6, AUTHORITY)
@@ -41,7 +43,7 @@ def verify(tmp_path: Path) -> Verify:
 
 @pytest.mark.parametrize("root", ["root.pem", "root.der"])
 def test_a_whole_log_exits_with_0(verify: Verify, root: str):
-    """A whole export is told so, with its count, size, root and anchors."""
+    """A whole export is told so, with its count, the time that it covers, size, root and anchors."""
     done = verify("--export", "whole", "--root", root, "--anchor", "anchor")
 
     assert (done.returncode, done.stderr) == (0, b"")
@@ -49,6 +51,7 @@ def test_a_whole_log_exits_with_0(verify: Verify, root: str):
         "whole",
         f"  log          sluice/{LOG}",
         "  entries      0 to 5: 6 with their bodies, 0 purged",
+        f"  recorded     {rfc3339(BEGAN)} to {rfc3339(BEGAN + timedelta(seconds=5))}",
         "  checkpoints  2 good",
         "  anchors      2 good",
         f"  newest       size 6, root {WHOLE.root(0, 6).hex()}",
@@ -63,7 +66,7 @@ def test_a_tampered_log_exits_with_4_and_names_each_entry(verify: Verify):
 
     assert (done.returncode, told.returncode) == (4, 4)
     assert done.stdout.decode().splitlines()[0] == "tampered"
-    assert [line.split(":")[0] for line in done.stdout.decode().splitlines()[6:]] == ["tampered   entry 0", "tampered   entry 1"]
+    assert [line.split(":")[0] for line in done.stdout.decode().splitlines()[7:]] == ["tampered   entry 0", "tampered   entry 1"]
     report = json.loads(told.stdout)
     assert report["verdict"] == "tampered"
     assert [(finding["what"], finding["seq"]) for finding in report["findings"]] == [("entry", 0), ("entry", 1)]

@@ -2,8 +2,11 @@
 
 import asyncio
 
+from structlog.testing import capture_logs
+
 from app.background import Background
 from app.clock import ManualClock
+from app.errors import ConfigError
 from app.observability.metrics import Metrics
 
 
@@ -38,6 +41,56 @@ async def test_a_piece_that_fails_begins_again_and_no_other_is_touched():
     clock.advance(60_000)
     assert background.failing == []
     await background.stop()
+
+
+async def test_work_that_is_done_every_so_often_pauses_between():
+    """After a time that went well comes the pause asked for; after failures come growing ones, and the first one anew once it went well."""
+    outcomes, pauses, reached = iter([None, OSError, OSError, None, OSError]), [], asyncio.Event()
+
+    async def pause(seconds):
+        pauses.append(seconds)
+
+    async def work():
+        try:
+            outcome = next(outcomes)
+        except StopIteration:
+            reached.set()
+            await asyncio.Event().wait()
+        if outcome:
+            raise outcome("again")
+
+    background = Background(ManualClock(), Metrics(), pause)
+    background.every("work", 7.0, work)
+    await asyncio.wait_for(reached.wait(), 5)
+    await background.stop()
+
+    assert pauses == [7.0, 0.2, 0.4, 7.0, 0.2]
+
+
+async def test_a_trouble_with_a_remedy_is_one_line_until_it_is_over():
+    """A full disk is said once with what to do, without a traceback, and again once it is over; an unforeseen error has its traceback."""
+    full = ConfigError("waiting.json: No space left on device", hint="Make room on that disk.")
+    outcomes, reached = iter([full, full, full, None, TypeError("unhashable"), TypeError("unhashable")]), asyncio.Event()
+
+    async def work():
+        try:
+            outcome = next(outcomes)
+        except StopIteration:
+            reached.set()
+            await asyncio.Event().wait()
+        if outcome:
+            raise outcome
+
+    background = Background(ManualClock(), Metrics(), lambda _: asyncio.sleep(0))
+    with capture_logs() as lines:
+        background.every("summaries", 1.0, work)
+        await asyncio.wait_for(reached.wait(), 5)
+    await background.stop()
+
+    said, over, unforeseen = lines
+    assert (said["reason"], said["advice"], "exc_info" in said) == (full.message, full.advice, False)
+    assert (over["event"], over["work"]) == ("background work goes on", "summaries")
+    assert isinstance(unforeseen["exc_info"], TypeError)
 
 
 async def test_a_piece_that_is_ended_is_not_begun_again():

@@ -1,9 +1,10 @@
 """URLs of an operator's own server are read strictly and never shown with their passwords."""
 
+import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from app.database import DatabaseUrls, conninfo, create_engine, external_urls, url_of
+from app.database import DatabaseDown, DatabaseUrls, conninfo, create_engine, database_down, external_urls, url_of
 from app.errors import ConfigError
 from app.settings import DatabaseSettings, load_settings
 
@@ -84,3 +85,16 @@ def test_a_socket_url_survives_odd_characters(tmp_path):
         "port": "5432",
         "host": f"{tmp_path}/a b&c+d",
     }
+
+
+def test_a_full_disk_of_the_database_is_no_wrong_url():
+    """The server's own line and the remedy for it; any other failure is told as what it is called, with what to look at."""
+    full = database_down(
+        psycopg.errors.DiskFull("could not extend file: No space left on device\nHINT: Check free disk space."), "DiskFull"
+    )
+    other = database_down(psycopg.OperationalError("connection to 10.0.0.1 failed"), "OperationalError")
+
+    assert full.message == "PostgreSQL: could not extend file: No space left on device"
+    assert full.advice.startswith("Make room on the disk of the database")
+    assert (other.message, other.advice) == ("PostgreSQL: OperationalError", DatabaseDown.hint)
+    assert database_down(psycopg.OperationalError("no route to host\n")).message == "PostgreSQL: no route to host"

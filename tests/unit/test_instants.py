@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from app.errors import BadRequest
-from app.instants import instant
+from app.instants import Period, instant
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,25 @@ def test_anything_else_is_refused_by_the_name_of_its_field(text: str):
         instant(text, "from")
 
     assert refused.value.field == "from"
+
+
+def test_a_period_is_read_from_its_two_parameters():
+    """What is given bounds it, the other side stays open, and it is told in one spelling."""
+    january, february = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 2, 1, tzinfo=UTC)
+
+    assert Period.parse("2026-01-01T08:00:00+08:00", "2026-02-01T00:00:00Z") == Period(january, february)
+    assert Period.parse(None, "2026-02-01T00:00:00Z").bounds == {"end": february}
+    assert Period(january).as_query == {"from": "2026-01-01T00:00:00.000000Z"}
+    assert (Period.parse(None, None).bounds, Period().as_query) == ({}, {})
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "field"),
+    [("yesterday", None, "--from"), (None, "2026-01-01", "--to"), ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z", "to")],
+)
+def test_a_period_that_is_none_is_refused(begin: str | None, end: str | None, field: str):
+    """A side that is no instant is named as the caller spells it; one that ends as or before it begins holds nothing."""
+    with pytest.raises(BadRequest) as refused:
+        Period.parse(begin, end, prefix="--")
+
+    assert refused.value.field == field

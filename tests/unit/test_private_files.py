@@ -1,5 +1,6 @@
 """Files of secrets are whole and for their owner alone, whenever the process that writes them ends."""
 
+import errno
 import os
 import stat
 from collections.abc import Callable
@@ -125,3 +126,14 @@ def test_what_is_not_there_is_a_config_error(tmp_path: Path):
     ):
         with pytest.raises(ConfigError, match=str(path)):
             attempt(path)
+
+
+def test_a_full_disk_is_told_as_that():
+    """Where room is missing the remedy is room, whatever else is said of files that cannot be written."""
+    told = []
+    for number in (errno.ENOSPC, errno.EACCES):
+        with pytest.raises(ConfigError) as refused, private_files.refused_as("waiting.json", "Let this user write."):
+            raise OSError(number, "said the system")
+        told.append((refused.value.message, refused.value.advice))
+
+    assert told == [("waiting.json: said the system", "Make room on that disk."), ("waiting.json: said the system", "Let this user write.")]

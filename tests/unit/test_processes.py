@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from app.child_output import LINE_BYTES
 from app.clock import ManualClock, SystemClock
-from app.processes import Backoff, ChildFailed, Launcher
+from app.processes import ChildFailed, Launcher
 from tests.fixtures.waiting import until
 
 IGNORES_TERM = "trap '' TERM; echo up; while :; do sleep 0.05; done"
@@ -207,6 +207,17 @@ async def test_a_kept_child_is_started_again():
     }
 
 
+async def test_an_end_in_good_order_is_no_error():
+    """A child that somebody asked to end is started again all the same, and that is worth a warning."""
+    launcher = Launcher(ManualClock(), lambda _: asyncio.sleep(0))
+    with capture_logs() as events:
+        kept = await launcher.keep("obedient", shell("exit 0"))
+        await until(lambda: kept.restarts >= 1)
+        await launcher.stop_all()
+
+    assert next(event["log_level"] for event in events if event["event"] == "child_died") == "warning"
+
+
 async def test_a_start_that_fails_is_tried_again(tmp_path):
     """A program that is gone at a restart, as in the middle of an upgrade, is started once it is back."""
     program = tmp_path / "program"
@@ -234,14 +245,6 @@ async def test_a_stopped_child_stays_stopped():
 
     assert await kept.stop() == 5
     assert kept.restarts == 0
-
-
-def test_pauses_grow_and_start_anew_after_a_calm_life():
-    """The pause doubles from 0.2 s to 5 s; a child that lived 10 s begins again at 0.2 s."""
-    backoff = Backoff()
-
-    assert [backoff.after(0.1) for _ in range(7)] == [0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
-    assert [backoff.after(9.9), backoff.after(10.0), backoff.after(0.0)] == [5.0, 0.2, 0.4]
 
 
 async def test_another_thread_may_not_start_children():

@@ -82,13 +82,13 @@ def key_id(origin: str, spki: bytes) -> bytes:
     return hashlib.sha256(origin.encode() + b"\n" + ALGORITHM + spki).digest()[:KEY_ID_BYTES]
 
 
-def sign(checkpoint: Checkpoint, signer: Signer) -> str:
+def sign_note(checkpoint: Checkpoint, signer: Signer) -> str:
     """The note of `checkpoint` with one signature."""
     signature = key_id(checkpoint.origin, signer.spki) + signer.sign(checkpoint.text)
     return f"{checkpoint.text.decode()}\n{DASH} {checkpoint.origin} {base64.b64encode(signature).decode()}\n"
 
 
-def parse(note: str) -> tuple[Checkpoint, list[tuple[bytes, bytes]]]:
+def parse_note(note: str) -> tuple[Checkpoint, list[tuple[bytes, bytes]]]:
     """What a note says, and key id and DER of each signature in its origin's name; none is checked. Raises NoteRefused."""
     if len(note) > MAX_NOTE_BYTES:
         raise NoteRefused("the note is larger than any checkpoint")
@@ -105,12 +105,12 @@ def parse(note: str) -> tuple[Checkpoint, list[tuple[bytes, bytes]]]:
     return checkpoint, _signatures(signatures, origin)
 
 
-def opened(note: str, origin: str, keys: Mapping[bytes, Verifier]) -> tuple[Checkpoint, bytes]:
+def open_note(note: str, origin: str, keys: Mapping[bytes, Verifier]) -> tuple[Checkpoint, bytes]:
     """The checkpoint of a note of log `origin` and the id of the key that signed it, one of `keys` by id.
 
     Unknown keys are passed over; a known one whose signature is wrong refuses the note. Raises NoteRefused.
     """
-    checkpoint, signatures = parse(note)
+    checkpoint, signatures = parse_note(note)
     if checkpoint.origin != origin:
         raise NoteRefused(f"a checkpoint of the log {checkpoint.origin!r}, not of {origin!r}")
     known = [(identity, der) for identity, der in signatures if identity in keys]
@@ -151,7 +151,7 @@ def _decoded(text: str, what: str) -> bytes:
     return raw
 
 
-def notes_in(text: str) -> list[str]:
+def split_notes(text: str) -> list[str]:
     """The notes that stand one after the other in `text`, with or without empty lines between, as mails and files keep them.
 
     Raises NoteRefused where there is anything else, or no note at all.

@@ -1,8 +1,8 @@
 r"""The lines of an export: one file of JSON Lines from which a range of the log can be checked without the log. Pure.
 
     {"sluice_audit_export":1,"certificates":[…],"chain":…,"consistency":[…],"end":b,"first":a,"left":[…],"log":…,"note":…,"right":[…],"size":N}
-    {"entry":<the leaf's bytes as they were hashed>,"leaf":"<hex>"}                 one for each entry of [a, b)
-    {"leaf":"<hex>","purged":{"seq":n,"shelf":"d365-2026-11"}}                      in its place, where retention took the body
+    {"body":<the body's bytes>,"leaf":"<hex>","skeleton":<the leaf's bytes>}        one for each entry of [a, b)
+    {"leaf":"<hex>","purged":<the leaf's bytes>}                                    in its place, where retention took the body
     {"checkpoint":"<note>"}                                                         right after entry size - 1
     {"end":{"chain":"<hex>","entries":b - a}}
 
@@ -11,7 +11,6 @@ in a file without changing what it says.
 """
 
 import base64
-import binascii
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
@@ -25,10 +24,8 @@ VERSION = 1
 MAX_LINE_BYTES = 4 * 1024 * 1024
 """An entry's body is at most 1 MiB; the rest is for a first line with thousands of certificates or proofs."""
 _MARK = b'{"sluice_audit_export":'
-_ENTRY, _LEAF, _END_OF_LEAF = b'{"entry":', b',"leaf":"', b'"}\n'
-_HEX = HASH_BYTES * 2
-_LEAF_HEX_AT = -(_HEX + len(_END_OF_LEAF))
-_LEAF_AT = _LEAF_HEX_AT - len(_LEAF)
+_BODY, _LEAF, _SKELETON, _PURGED, _END = b'{"body":', b',"leaf":"', b'","skeleton":', b'","purged":', b"}\n"
+_GONE = b'{"leaf":"'
 _SHOWN = 40  # bytes of a bad line that its error shows
 
 
@@ -105,27 +102,27 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class EntryLine:
-    """An entry: its leaf's bytes, unparsed, and the leaf hash that the log has stored."""
+    """An entry: the bytes of its body and of its leaf, both unparsed, and the leaf hash that the log has stored."""
 
+    body: bytes
     leaf: bytes
     leaf_hash: bytes
 
     def line(self) -> bytes:
         """The entry as the file has it."""
-        return b'{"entry":%b,"leaf":"%b"}\n' % (self.leaf, self.leaf_hash.hex().encode())
+        return b'{"body":%b,"leaf":"%b","skeleton":%b}\n' % (self.body, self.leaf_hash.hex().encode(), self.leaf)
 
 
 @dataclass(frozen=True, slots=True)
 class PurgedLine:
-    """An entry whose body is gone with its shelf; the leaf hash stays."""
+    """An entry whose body is gone with its shelf; its leaf stays, so that until when the body was to be kept is proven."""
 
-    seq: int
-    shelf: str
+    leaf: bytes
     leaf_hash: bytes
 
     def line(self) -> bytes:
         """The purged entry as the file has it."""
-        return orjson.dumps({"leaf": self.leaf_hash.hex(), "purged": {"seq": self.seq, "shelf": self.shelf}}) + b"\n"
+        return b'{"leaf":"%b","purged":%b}\n' % (self.leaf_hash.hex().encode(), self.leaf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,10 +174,8 @@ def read_header(line: bytes) -> Header:
 
 def read_line(line: bytes, number: int) -> Line:
     """The line `number` of a file, after its first. Raises LineRefused unless it is spelled as it would be written."""
-    if line.startswith(_ENTRY) and line.endswith(_END_OF_LEAF) and line[_LEAF_AT:_LEAF_HEX_AT] == _LEAF:
-        return EntryLine(line[len(_ENTRY) : _LEAF_AT], _leaf_hash(line[_LEAF_HEX_AT : -len(_END_OF_LEAF)], number))
     try:
-        read = _other(orjson.loads(line))
+        read = _line(line)
     except (KeyError, TypeError, ValueError, AttributeError):
         read = None
     if read is None or read.line() != line:
@@ -203,25 +198,33 @@ def _header(fields: dict[str, Any]) -> Header:
     )
 
 
+def _line(line: bytes) -> Line:
+    if line.startswith(_BODY):
+        return _entry(line)
+    if line.startswith(_GONE):
+        return _purged(line)
+    return _other(orjson.loads(line))
+
+
+def _entry(line: bytes) -> EntryLine:
+    # A body may have members of these names, too, a leaf has none: the last ones count.
+    rest, _, leaf = line.rpartition(_SKELETON)
+    body, _, hashed = rest.rpartition(_LEAF)
+    return EntryLine(body.removeprefix(_BODY), leaf.removesuffix(_END), _hash(hashed.decode("ascii")))
+
+
+def _purged(line: bytes) -> PurgedLine:
+    hashed, _, leaf = line.partition(_PURGED)
+    return PurgedLine(leaf.removesuffix(_END), _hash(hashed.removeprefix(_GONE).decode("ascii")))
+
+
 def _other(fields: dict[str, Any]) -> Line:
     match fields:
-        case {"purged": {"seq": seq, "shelf": shelf}, "leaf": leaf}:
-            return PurgedLine(_count(seq), _text(shelf), _hash(leaf))
         case {"checkpoint": note}:
             return CheckpointLine(_text(note))
         case {"end": {"chain": chain, "entries": entries}}:
             return EndLine(_count(entries), _hash(chain))
     raise ValueError("another shape")
-
-
-def _leaf_hash(text: bytes, number: int) -> bytes:
-    try:
-        found = binascii.unhexlify(text)
-    except binascii.Error:
-        raise LineRefused(number, "the leaf hash is not hexadecimal") from None
-    if binascii.hexlify(found) != text:
-        raise LineRefused(number, "the leaf hash is not in lower case")
-    return found
 
 
 def _text(value: Any) -> str:

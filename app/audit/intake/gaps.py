@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Literal
 
-from app.audit.records.entry import SERVICE, Entry, seal
+from app.audit.records.entry import SERVICE, Entry, make_entry
 from app.clock import Clock
 from app.errors import DependencyDown
 from app.instants import rfc3339
@@ -29,7 +29,7 @@ def gap(
     counts, and other entries that were dropped; None where nobody knows, and then absent from the entry.
     """
     details = {"from": rfc3339(begin), "to": rfc3339(end), "reason": reason, "refused": refused, "lost": lost}
-    return seal("audit.gap", recorded=recorded, operator=SERVICE, tenant=None, outcome="done", details=details)
+    return make_entry("audit.gap", recorded=recorded, operator=SERVICE, tenant=None, outcome="done", details=details)
 
 
 class Gaps:

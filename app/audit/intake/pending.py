@@ -16,10 +16,11 @@ from sqlalchemy.exc import DataError, IntegrityError
 
 from app.audit.intake.intake import Intake
 from app.audit.records.entry import Entry
+from app.backoff import Backoff
 from app.clock import Clock
 from app.errors import DependencyDown
 from app.observability.metrics import Metrics
-from app.processes import Backoff
+from app.trouble import Trouble
 
 MAX_BYTES = 32 * 1024 * 1024
 """Seven hours of a hundred summaries a minute, or four minutes of ten thousand."""
@@ -94,15 +95,19 @@ class Pending:
 
     async def run(self) -> None:
         """Write what waits, for ever."""
-        backoff, began_ms = Backoff(), self._clock.monotonic_ms()
+        backoff, trouble = Backoff(), Trouble()
         while True:
             pause_s = WRITE_EVERY_S
             try:
                 await self.flush()
             except DependencyDown as error:
-                now_ms = self._clock.monotonic_ms()
-                pause_s, began_ms = backoff.after((now_ms - began_ms) / 1000), now_ms
-                log.warning("audit.pending_not_written", waiting=len(self._queue), problem=error.message, retry_s=pause_s)
+                pause_s = backoff.after()
+                if trouble.is_news(error.message):
+                    log.warning("audit.pending_not_written", waiting=len(self._queue), problem=error.message, advice=error.advice)
+            else:
+                backoff.reset()
+                if reason := trouble.over():
+                    log.info("audit.pending_written", after=reason)
             await self._sleep(pause_s)
 
     async def flush(self) -> None:

@@ -10,7 +10,6 @@ kill the next start finds by the marker from when on counts may be lost, and tel
 import asyncio
 import itertools
 from collections import deque
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -59,23 +58,13 @@ class Minute:
 class Summaries:
     """Counts decisions and hands closed minutes on."""
 
-    def __init__(
-        self,
-        pending: Pending,
-        clock: Clock,
-        marker: Path,
-        *,
-        replica: str,
-        max_counts: int = MAX_COUNTS,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
+    def __init__(self, pending: Pending, clock: Clock, marker: Path, *, replica: str, max_counts: int = MAX_COUNTS) -> None:
         """`marker`: the file that outlives a kill. `replica`: an id of this process, in each of its entries."""
         self._pending = pending
         self._clock = clock
         self._marker = Marker(marker)
         self._replica = replica
         self._max_counts = max_counts
-        self._sleep = sleep
         self._closed: deque[Minute] = deque()
         self._begin(clock.utcnow())
         self._tell_of_a_kill()
@@ -101,14 +90,8 @@ class Summaries:
         if self._marker.wanted is None and not self._marker.failed:
             await asyncio.wait({self._marker.show(self._running.begins)}, timeout=MARK_S)
 
-    async def run(self) -> None:
-        """Hand on minutes as they end and keep the marker current, for ever. Raises ConfigError where it cannot be written."""
-        while True:
-            await self.look()
-            await self._sleep(LOOK_EVERY_S)
-
     async def look(self) -> None:
-        """Hand on what has ended, and say since when something waits."""
+        """Hand on minutes that have ended, and say since when something waits. Raises ConfigError where the marker cannot be written."""
         now = self._clock.utcnow()
         if now >= self._ends:
             self._turn(now)

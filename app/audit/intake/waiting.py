@@ -14,6 +14,7 @@ import structlog
 from app import private_files
 from app.errors import ConfigError
 from app.instants import rfc3339
+from app.tasks import retrieve
 
 log = structlog.get_logger()
 
@@ -54,8 +55,7 @@ class Marker:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled():
-            task.exception()  # read: who began it may have stopped waiting
+        retrieve(task)
 
 
 def _read(path: Path) -> datetime | None:

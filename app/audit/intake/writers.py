@@ -4,7 +4,6 @@ When down: what is owed to the log at once is refused (intake.py), what may wait
 is told of both afterwards (gaps.py).
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,8 +13,8 @@ from uuid_utils import uuid7
 from app.audit.intake.gaps import Gaps
 from app.audit.intake.intake import Intake
 from app.audit.intake.pending import Pending
-from app.audit.intake.summaries import Summaries
-from app.background import Work
+from app.audit.intake.summaries import LOOK_EVERY_S, Summaries
+from app.background import Background
 from app.clock import Clock
 from app.observability.metrics import Metrics
 
@@ -37,6 +36,7 @@ class Writers:
         pending = Pending(intake, clock, metrics)
         return cls(gaps, intake, pending, Summaries(pending, clock, marker, replica=str(uuid7())))
 
-    def work(self) -> Mapping[str, Work]:
-        """What goes on beside requests, by name. `summaries.stop` comes after its end."""
-        return {"summaries": self.summaries.run, "pending": self.pending.run}
+    def begin(self, background: Background) -> None:
+        """What goes on beside requests. `summaries.stop` comes after its end."""
+        background.every("summaries", LOOK_EVERY_S, self.summaries.look)
+        background.start("pending", self.pending.run)

@@ -10,7 +10,7 @@ from datetime import datetime
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.audit.format.checkpoint import Checkpoint, NoteRefused, key_id, parse
+from app.audit.format.checkpoint import Checkpoint, NoteRefused, key_id, parse_note
 from app.audit.reading.hashes import LogDamaged
 from app.errors import DependencyDown, NotFound
 from app.signing.certificates import Certificate, CertificateRefused
@@ -50,13 +50,13 @@ class SignedCheckpoint:
 
     size: int
     note: str
-    signed: datetime
+    signed_at: datetime
 
     @property
-    def checkpoint(self) -> Checkpoint:
+    def tree_head(self) -> Checkpoint:
         """What the note says; its signature is for the reader to check. Raises LogDamaged."""
         try:
-            said, _ = parse(self.note)
+            said, _ = parse_note(self.note)
         except NoteRefused as refused:
             raise LogDamaged(f"the checkpoint kept for size {self.size}: {refused.message}") from None
         if said.size != self.size:
@@ -127,8 +127,8 @@ async def _newest_or_none(connection: AsyncConnection) -> SignedCheckpoint | Non
 
 def signer_of(signed: SignedCheckpoint, ders: list[bytes]) -> Certificate:
     """Which of these certificates signed the note, by the key that it names. Raises LogDamaged where none is kept."""
-    origin = signed.checkpoint.origin
-    _, signatures = parse(signed.note)
+    origin = signed.tree_head.origin
+    _, signatures = parse_note(signed.note)
     named = {identity for identity, _ in signatures}
     for der in ders:
         try:

@@ -7,7 +7,6 @@ When down: DatabaseDown within the time-out; nothing is answered from memory.
 """
 
 from dataclasses import dataclass, fields
-from datetime import datetime
 from typing import Any, Literal
 
 from psycopg.errors import QueryCanceled
@@ -15,17 +14,20 @@ from sqlalchemy import Row, text
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.audit.format.leaf import leaf_bytes, leaf_hash
+from app.audit.format.leaf import Leaf, leaf_hash, sm3
 from app.audit.reading.checkpoints import origin_and_size
 from app.audit.reading.hashes import LogDamaged
 from app.errors import BadRequest, NotFound
-from app.instants import rfc3339
+from app.instants import ALWAYS, Period
 
 MAX_PAGE = 1000  # some 500 KB of answer
 
-_COLUMNS = "leaf.seq, leaf.leaf_hash, leaf.shelf, body.body"
-_JOIN = "body ON body.shelf = leaf.shelf AND body.seq = leaf.seq"
-_ENTRY = text(f"SELECT {_COLUMNS} FROM audit.leaf LEFT JOIN audit.{_JOIN} WHERE leaf.seq = :seq")  # noqa: S608 - constants
+_RECORDED = "to_char(timezone('UTC', leaf.recorded), 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')"
+COLUMNS = f"leaf.seq, leaf.id, {_RECORDED} AS recorded, leaf.retention, leaf.body_hash, leaf.leaf_hash, body.body"
+"""Of an entry. As text an instant is told, too, that somebody changed to one that no calendar has."""
+BODY = "audit.body ON body.shelf = leaf.shelf AND body.seq = leaf.seq"
+"""Where a leaf's body is, to be joined."""
+_ENTRY = text(f"SELECT {COLUMNS} FROM audit.leaf LEFT JOIN {BODY} WHERE leaf.seq = :seq")  # noqa: S608 - constants
 _CONDITIONS = {
     "kind": "body.kind = :kind",
     "tenant": "body.tenant = :tenant",
@@ -60,21 +62,23 @@ class Filters:
     model: str | None = None
     subject: str | None = None
     decision: str | None = None
-    begin: datetime | None = None
-    """First instant of recording that counts."""
-    end: datetime | None = None
-    """First instant that does not count any more."""
+    period: Period = ALWAYS
+    """When it was recorded."""
 
     @property
-    def set(self) -> dict[str, Any]:
-        """Those that leave something out, by name."""
-        return {field.name: value for field in fields(self) if (value := getattr(self, field.name)) is not None}
+    def bound(self) -> dict[str, Any]:
+        """What leaves something out, by the name that its condition has."""
+        return self._texts | self.period.bounds
 
     @property
-    def told(self) -> dict[str, str]:
-        """The same as text, for the record of who looked for what."""
-        names = {"begin": "from", "end": "to"}
-        return {names.get(name, name): rfc3339(value) if isinstance(value, datetime) else value for name, value in self.set.items()}
+    def as_query(self) -> dict[str, str]:
+        """The same as parameters, for the record of who looked for what."""
+        return self._texts | self.period.as_query
+
+    @property
+    def _texts(self) -> dict[str, str]:
+        names = [field.name for field in fields(self) if field.name != "period"]
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,45 +98,52 @@ BodyState = Literal["kept", "purged", "altered"]
 class Logged:
     """One entry of the log; `body` is None where its shelf was purged."""
 
-    seq: int
+    leaf: Leaf
     leaf_hash: bytes
-    shelf: str
+    """That was stored when the entry came."""
     body: bytes | None
 
     @property
-    def leaf(self) -> bytes | None:
-        """The bytes that were hashed."""
-        return None if self.body is None else leaf_bytes(self.seq, self.shelf.partition("-")[0], self.body)
+    def seq(self) -> int:
+        """Its number."""
+        return self.leaf.seq
+
+    @property
+    def shelf(self) -> str:
+        """Retention class and UTC month."""
+        return self.leaf.shelf
 
     @property
     def state(self) -> BodyState:
-        """Whether the body is what was hashed when it came."""
-        leaf = self.leaf
-        if leaf is None:
+        """Whether leaf and body are what was hashed when they came."""
+        if leaf_hash(self.leaf.text) != self.leaf_hash:
+            return "altered"
+        if self.body is None:
             return "purged"
-        return "kept" if leaf_hash(leaf) == self.leaf_hash else "altered"
+        return "kept" if sm3(self.body) == self.leaf.body_hash else "altered"
 
 
 def logged(row: Row[Any]) -> Logged:
-    """A row of the four columns that an entry has."""
-    return Logged(row.seq, bytes(row.leaf_hash), row.shelf, None if row.body is None else bytes(row.body))
+    """A row of the COLUMNS that an entry has."""
+    leaf = Leaf(row.seq, str(row.id), row.recorded or "", row.retention, bytes(row.body_hash))
+    return Logged(leaf, bytes(row.leaf_hash), None if row.body is None else bytes(row.body))
 
 
 async def entries(connection: AsyncConnection, filters: Filters, page: Page) -> list[Logged]:
     """One page. A purged entry is on it only where no filter is set, since nothing is left of it to look at. Raises SearchTooLong."""
-    given = filters.set
+    given = filters.bound
     conditions = [_CONDITIONS[name] for name in given]
     if page.cursor is not None:
         conditions.append("leaf.seq < :cursor" if page.newest_first else "leaf.seq > :cursor")
     statement = (
-        f"SELECT {_COLUMNS} FROM audit.leaf {'' if given else 'LEFT '}JOIN audit.{_JOIN} "  # noqa: S608 - constants, and a number
+        f"SELECT {COLUMNS} FROM audit.leaf {'' if given else 'LEFT '}JOIN {BODY} "  # noqa: S608 - constants, and a number
         f"WHERE {' AND '.join(conditions) or 'true'} ORDER BY leaf.seq {'DESC' if page.newest_first else 'ASC'} LIMIT :limit"
     )
     try:
         rows = await connection.execute(text(statement), given | {"cursor": page.cursor, "limit": page.limit})
     except OperationalError as error:
         if isinstance(error.orig, QueryCanceled):
-            raise SearchTooLong(f"{', '.join(filters.told) or 'entries'}: not found in time") from None
+            raise SearchTooLong(f"{', '.join(filters.as_query) or 'entries'}: not found in time") from None
         raise
     return [logged(row) for row in rows]
 

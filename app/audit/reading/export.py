@@ -9,7 +9,6 @@ When down: DatabaseDown; a file that was begun has no last line then, and no ver
 import contextlib
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -20,10 +19,11 @@ from app.audit.format.leaf import GENESIS, HASH_BYTES
 from app.audit.format.merkle import Subtree, consistency_spans, covering
 from app.audit.reading import hashes
 from app.audit.reading.checkpoints import certificates, newest, origin_and_size
-from app.audit.reading.entries import Filters, logged
+from app.audit.reading.entries import BODY, COLUMNS, logged
 from app.audit.reading.hashes import LogDamaged
 from app.clock import Clock
 from app.errors import DependencyDown, NotFound
+from app.instants import ALWAYS, Period
 from app.observability.metrics import Metrics
 from app.transaction import Transactions
 
@@ -44,14 +44,15 @@ _PATIENCE = text(
     f" set_config('idle_in_transaction_session_timeout', '{BATCH_TIMEOUT_MS}', true)"
 )
 _PERIOD = 'SELECT min(seq) AS first, max(seq) + 1 AS "end" FROM audit.body WHERE seq < :size'
+_BOUNDS = {"begin": " AND recorded >= :begin", "end": " AND recorded < :end"}
 _CHAIN = text("SELECT chain_hash FROM audit.leaf WHERE seq = :seq")
-_BATCH = text("""
-    SELECT leaf.seq, leaf.leaf_hash, leaf.chain_hash, leaf.shelf, body.body, checkpoint.note
+_BATCH = text(f"""
+    SELECT {COLUMNS}, leaf.chain_hash, checkpoint.note
     FROM audit.leaf
-    LEFT JOIN audit.body ON body.shelf = leaf.shelf AND body.seq = leaf.seq
+    LEFT JOIN {BODY}
     LEFT JOIN audit.checkpoint ON checkpoint.size = leaf.seq + 1
     WHERE leaf.seq >= :first AND leaf.seq < :end ORDER BY leaf.seq
-""")
+""")  # noqa: S608 - constants
 
 
 class ExportsBusy(DependencyDown):
@@ -77,22 +78,20 @@ class NothingRecorded(NotFound):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What to export: all entries that were recorded in [begin, end), and proofs for checkpoints of these sizes kept elsewhere."""
+    """What to export: all entries that were recorded in a period, and proofs for checkpoints of these sizes kept elsewhere."""
 
-    begin: datetime | None = None
-    end: datetime | None = None
+    period: Period = ALWAYS
     anchors: tuple[int, ...] = ()
 
     @property
-    def told(self) -> dict[str, str | list[int]]:
-        """The same for the record of who exported what."""
-        period = Filters(begin=self.begin, end=self.end).told
-        return {**period, "anchors": list(self.anchors)} if self.anchors else dict(period)
+    def as_query(self) -> dict[str, str | list[int]]:
+        """The same as parameters, for the record of who exported what."""
+        return {**self.period.as_query, **({"anchors": list(self.anchors)} if self.anchors else {})}
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """Some lines of the file, and how many entries they bring it to."""
+class Lines:
+    """Some of the file, and how many entries they bring it to."""
 
     lines: bytes
     entries: int
@@ -106,7 +105,7 @@ class Exports:
         self._transactions = Transactions(engine, metrics, call="export", timeout_ms=BATCH_TIMEOUT_MS)
         self._running = 0
 
-    async def begin(self, wanted: Wanted) -> tuple[Header, AsyncGenerator[Batch]]:
+    async def begin(self, wanted: Wanted) -> tuple[Header, AsyncGenerator[Lines]]:
         """The first line, and the whole file in pieces, the header first, each read when it is asked for.
 
         The first line says which entries, and what links them to the newest checkpoint. Close the pieces where they are not read to
@@ -135,9 +134,9 @@ class Exports:
         finally:
             self._running -= 1
 
-    async def _lines(self, header: Header, place: contextlib.ExitStack) -> AsyncGenerator[Batch]:
+    async def _lines(self, header: Header, place: contextlib.ExitStack) -> AsyncGenerator[Lines]:
         with place:
-            yield Batch(b"", 0)  # for who begins it: a generator that was never begun gives nothing back when it is closed
+            yield Lines(b"", 0)  # for who begins it: a generator that was never begun gives nothing back when it is closed
             began_ms = self._clock.monotonic_ms()
             async with contextlib.aclosing(self._transactions.stream(lambda connection: _lines(connection, header))) as batches:
                 async for batch in batches:
@@ -161,8 +160,8 @@ async def _header(connection: AsyncConnection, wanted: Wanted) -> Header:
         end=end,
         size=size,
         chain=await _chain_before(connection, first),
-        left=tuple(_told(known, left)),
-        right=tuple(_told(known, right)),
+        left=tuple(_hashes_of(left, known)),
+        right=tuple(_hashes_of(right, known)),
         note=closing.note,
         certificates=tuple(await certificates(connection)),
         consistency=tuple(await _consistency(connection, wanted.anchors, first, end, size)),
@@ -171,15 +170,15 @@ async def _header(connection: AsyncConnection, wanted: Wanted) -> Header:
 
 async def _range(connection: AsyncConnection, wanted: Wanted, size: int) -> tuple[int, int]:
     """The numbers [first, end) that reach from the first to the last entry of the period; between them may be others."""
-    if wanted.begin is None and wanted.end is None:
+    bounds = wanted.period.bounds
+    if not bounds:
         return 0, size
-    conditions = {"begin": (" AND recorded >= :begin", wanted.begin), "end": (" AND recorded < :end", wanted.end)}
-    given = {name: (condition, value) for name, (condition, value) in conditions.items() if value is not None}
-    statement = text(_PERIOD + "".join(condition for condition, _ in given.values()))
-    row = (await connection.execute(statement, {"size": size} | {name: value for name, (_, value) in given.items()})).one()
+    statement = text(_PERIOD + "".join(_BOUNDS[name] for name in bounds))
+    row = (await connection.execute(statement, {"size": size} | bounds)).one()
     if row.first is None:
-        said = " ".join(f"{name} {value}" for name, value in Filters(begin=wanted.begin, end=wanted.end).told.items())
-        raise NothingRecorded(f"from, to: no signed entry was recorded {said}", field="from" if wanted.begin else "to")
+        query = wanted.period.as_query
+        said = " ".join(f"{name} {value}" for name, value in query.items())
+        raise NothingRecorded(f"from, to: no signed entry was recorded {said}", field=next(iter(query)))
     return row.first, row.end
 
 
@@ -190,7 +189,7 @@ async def _chain_before(connection: AsyncConnection, first: int) -> bytes:
     return _MISSING if chain is None else bytes(chain)
 
 
-def _told(known: dict[Subtree, bytes], wanted: Sequence[Subtree]) -> Iterator[bytes]:
+def _hashes_of(wanted: Sequence[Subtree], known: dict[Subtree, bytes]) -> Iterator[bytes]:
     return (known.get(tree, _MISSING) for tree in wanted)
 
 
@@ -207,24 +206,24 @@ async def _consistency(connection: AsyncConnection, anchors: Sequence[int], firs
     return proofs
 
 
-async def _lines(connection: AsyncConnection, header: Header) -> AsyncGenerator[Batch]:
+async def _lines(connection: AsyncConnection, header: Header) -> AsyncGenerator[Lines]:
     await connection.execute(_PATIENCE)
-    yield Batch(header.line(), 0)
+    yield Lines(header.line(), 0)
     chain = header.chain
     for first in range(header.first, header.end, BATCH):
         end = min(first + BATCH, header.end)
         rows = (await connection.execute(_BATCH, {"first": first, "end": end})).all()
         if rows:
             chain = bytes(rows[-1].chain_hash)
-            yield Batch(b"".join(line for row in rows for line in _lines_of(row)), end - header.first)
-    yield Batch(EndLine(header.end - header.first, chain).line(), header.end - header.first)
+            yield Lines(b"".join(line for row in rows for line in _lines_of(row)), end - header.first)
+    yield Lines(EndLine(header.end - header.first, chain).line(), header.end - header.first)
 
 
 def _lines_of(row: Row[tuple[object, ...]]) -> Iterator[bytes]:
     entry = logged(row)
-    if entry.leaf is None:
-        yield PurgedLine(entry.seq, entry.shelf, entry.leaf_hash).line()
+    if entry.body is None:
+        yield PurgedLine(entry.leaf.text, entry.leaf_hash).line()
     else:
-        yield EntryLine(entry.leaf, entry.leaf_hash).line()
+        yield EntryLine(entry.body, entry.leaf.text, entry.leaf_hash).line()
     if row.note is not None:
         yield CheckpointLine(row.note).line()

@@ -3,26 +3,29 @@
 Two statements a proof, and at most 255 rows for each end of each eight levels, however large the log is.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from typing import Any
 
-from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.audit.format.leaf import node_hash
 from app.audit.format.merkle import STORED_LEVELS, Span, Subtree, covering, fold
 from app.errors import SluiceError
 
-_LEAVES = text("""
+_LEAVES = """
     SELECT 0 AS level, kept.seq AS index, kept.leaf_hash AS hash
-    FROM unnest(CAST(:begins AS bigint[]), CAST(:ends AS bigint[])) AS span (begin, "end"),
+    FROM unnest(%(begins)s::bigint[], %(ends)s::bigint[]) AS span (begin, "end"),
     LATERAL (SELECT seq, leaf_hash FROM audit.leaf WHERE seq >= span.begin AND seq < span."end") AS kept
-""")
-_SUBTREES = text("""
+"""
+_SUBTREES = """
     SELECT kept.level, kept.index, kept.hash
-    FROM unnest(CAST(:levels AS smallint[]), CAST(:begins AS bigint[]), CAST(:ends AS bigint[])) AS span (level, begin, "end"),
+    FROM unnest(%(levels)s::smallint[], %(begins)s::bigint[], %(ends)s::bigint[]) AS span (level, begin, "end"),
     LATERAL (SELECT level, index, hash FROM audit.subtree
              WHERE level = span.level AND index >= span.begin AND index < span."end") AS kept
-""")
+"""
+Parameters = dict[str, list[int]]
+Ask = Callable[[str, Parameters], Awaitable[Iterable[Sequence[Any]]]]
+"""Asks PostgreSQL one statement, whose parameters are spelled as psycopg has them."""
 
 
 class LogDamaged(SluiceError):
@@ -49,6 +52,15 @@ async def spans(connection: AsyncConnection, wanted: Sequence[Span]) -> list[byt
 
 async def subtrees(connection: AsyncConnection, wanted: Iterable[Subtree]) -> dict[Subtree, bytes]:
     """The hashes of complete subtrees; of one that the database lacks a part of, none."""
+
+    async def ask(statement: str, parameters: Parameters) -> Iterable[Sequence[Any]]:
+        return await connection.exec_driver_sql(statement, parameters)
+
+    return await found(ask, wanted)
+
+
+async def found(ask: Ask, wanted: Iterable[Subtree]) -> dict[Subtree, bytes]:
+    """The same, however PostgreSQL is asked."""
     wanted = list(wanted)
     parts = list(_merged(_stored_parts(tree) for tree in wanted))
     leaves = [(begin, end) for level, begin, end in parts if level == 0]
@@ -56,12 +68,12 @@ async def subtrees(connection: AsyncConnection, wanted: Iterable[Subtree]) -> di
     kept: dict[Subtree, bytes] = {}
     if leaves:
         begins, ends = zip(*leaves, strict=True)
-        kept |= _kept(await connection.execute(_LEAVES, {"begins": list(begins), "ends": list(ends)}))
+        kept |= _kept(await ask(_LEAVES, {"begins": list(begins), "ends": list(ends)}))
     if inner:
         levels, begins, ends = zip(*inner, strict=True)
-        kept |= _kept(await connection.execute(_SUBTREES, {"levels": list(levels), "begins": list(begins), "ends": list(ends)}))
-    found = ((tree, _joined(tree, kept)) for tree in wanted)
-    return {tree: hashed for tree, hashed in found if hashed is not None}
+        kept |= _kept(await ask(_SUBTREES, {"levels": list(levels), "begins": list(begins), "ends": list(ends)}))
+    joined = ((tree, _joined(tree, kept)) for tree in wanted)
+    return {tree: hashed for tree, hashed in joined if hashed is not None}
 
 
 _Part = tuple[int, int, int]
@@ -88,7 +100,7 @@ def _merged(parts: Iterable[_Part]) -> Iterator[_Part]:
         yield current
 
 
-def _kept(rows: Iterable[tuple[int, int, bytes]]) -> dict[Subtree, bytes]:
+def _kept(rows: Iterable[Sequence[Any]]) -> dict[Subtree, bytes]:
     return {Subtree(level, index): bytes(hashed) for level, index, hashed in rows}
 
 

@@ -3,7 +3,6 @@
 When down: nothing is known until a look succeeds again; there is no older figure that could be taken for the present.
 """
 
-import asyncio
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -21,20 +20,22 @@ LATE_MS = 10_000
 
 LEADER_LOCK = 0x51_0C_1C_E1
 """Any constant but MIGRATION_LOCK: every process of the log on a database asks for the same advisory lock."""
+TENDING_LOCK = 0x51_0C_1C_E2
+"""What the leader holds beside it while its work goes well."""
 _LOOK = text("""
-    SELECT head.log, head.size, backlog.entries, backlog.oldest, checkpoint.size AS signed_size, checkpoint.signed,
-      EXISTS (
-        SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted AND classid = 0 AND objid = :leader_lock
-        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-      ) AS led
-    FROM audit.head CROSS JOIN audit.backlog
+    SELECT head.log, head.size, backlog.entries, backlog.oldest, checkpoint.size AS signed_size, checkpoint.signed, leader.*
+    FROM audit.head CROSS JOIN audit.backlog CROSS JOIN (
+      SELECT coalesce(bool_or(objid = :leader_lock), false) AS led, coalesce(bool_or(objid = :tending_lock), false) AS tended
+      FROM pg_locks WHERE locktype = 'advisory' AND granted AND classid = 0
+      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    ) AS leader
     LEFT JOIN (SELECT size, signed FROM audit.checkpoint ORDER BY size DESC LIMIT 1) AS checkpoint ON true
 """)
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """The log at one moment."""
+class Lag:
+    """How far the log had come at one moment."""
 
     log: str
     """Its origin."""
@@ -45,74 +46,65 @@ class Standing:
     """When the first of those was recorded."""
     signed_size: int
     """Of the newest checkpoint; 0 without one."""
-    signed: datetime | None
+    signed_at: datetime | None
     led: bool
-    """Whether some process sequences and signs it."""
+    """Whether some process is there to sequence and sign it."""
+    tended: bool
+    """Whether it gets on with that."""
 
 
-class Watch:
-    """Keeps the newest standing of the log for whoever asks."""
+class LagWatch:
+    """Keeps the newest lag of the log for whoever asks."""
 
     def __init__(self, transactions: Transactions, clock: Clock) -> None:
         self._transactions = transactions
         self._clock = clock
-        self.standing: Standing | None = None
+        self.newest: Lag | None = None
         """None while it is not known."""
+        self.stands_since: datetime | None = None
+        """When the log was first seen led and not tended; None where it is not so now."""
         self._unsigned_since_ms: float | None = None
 
-    async def follow(self) -> None:
-        """Look for ever."""
-        while True:
-            await self.look()
-            await asyncio.sleep(LOOK_EVERY_S)
-
     async def look(self) -> None:
-        """Look once; an outage makes the standing unknown."""
-        before = self.standing
+        """Look once; an outage makes it unknown."""
+        before = self.newest
         try:
             now = await self._transactions.run(_look)
         except DependencyDown:
-            self.standing = None
+            self.newest = None
             return
         except BaseException:
-            self.standing = None
+            self.newest = None
             raise
         moved = before is None or before.signed_size < now.signed_size
         if now.size == now.signed_size:
             self._unsigned_since_ms = None
         elif moved or self._unsigned_since_ms is None:
             self._unsigned_since_ms = self._clock.monotonic_ms()
-        self.standing = now
+        stands = now.led and not now.tended
+        self.stands_since = (self.stands_since or self._clock.utcnow()) if stands else None
+        self.newest = now
 
     def backlog_age_s(self) -> float | None:
         """How long the first entry of the intake has waited: 0 where none waits, None while that is not known."""
-        if self.standing is None:
+        if self.newest is None:
             return None
-        return 0.0 if self.standing.oldest is None else self._age_s(self.standing.oldest)
+        return 0.0 if self.newest.oldest is None else self._age_s(self.newest.oldest)
 
     def checkpoint_age_s(self) -> float | None:
         """Age of the newest checkpoint; None where there is none or that is not known."""
-        return None if self.standing is None or self.standing.signed is None else self._age_s(self.standing.signed)
+        return None if self.newest is None or self.newest.signed_at is None else self._age_s(self.newest.signed_at)
 
-    async def told(self) -> tuple[bool, str]:
-        """Whether the log keeps up, and a sentence on how it stands."""
-        standing, waited_s, signed_s = self.standing, self.backlog_age_s(), self.checkpoint_age_s()
-        if standing is None or waited_s is None:
-            return False, "unknown: the log cannot be read; decisions go on where nothing must be logged first"
-        signed = "nothing is signed" if signed_s is None else f"{standing.signed_size} of them signed {signed_s:.0f} s ago"
-        told = f"{standing.size} entries, {signed}"
-        if standing.backlog:
-            told += f"; {standing.backlog} wait, the first for {waited_s:.0f} s"
+    @property
+    def late(self) -> bool:
+        """Whether entries have waited, or been without a signature, for longer than LATE_MS."""
         unsigned_ms = 0.0 if self._unsigned_since_ms is None else self._clock.monotonic_ms() - self._unsigned_since_ms
-        if not standing.led:
-            return False, f"{told}; nobody leads it: start `sluice audit run`. Decisions go on"
-        late = max(waited_s * 1000, unsigned_ms) > LATE_MS
-        return not late, f"{told}; what leads it does not get on, and says why in its own log. Decisions go on" if late else told
+        return max((self.backlog_age_s() or 0.0) * 1000, unsigned_ms) > LATE_MS
 
     def _age_s(self, since: datetime) -> float:
         return max(0.0, (self._clock.utcnow() - since).total_seconds())  # the clock that wrote it may be ahead of ours
 
 
-async def _look(connection: AsyncConnection) -> Standing:
-    row = (await connection.execute(_LOOK, {"leader_lock": LEADER_LOCK})).one()
-    return Standing(origin_of(str(row.log)), row.size, row.entries, row.oldest, row.signed_size or 0, row.signed, row.led)
+async def _look(connection: AsyncConnection) -> Lag:
+    row = (await connection.execute(_LOOK, {"leader_lock": LEADER_LOCK, "tending_lock": TENDING_LOCK})).one()
+    return Lag(origin_of(str(row.log)), row.size, row.entries, row.oldest, row.signed_size or 0, row.signed, row.led, row.tended)

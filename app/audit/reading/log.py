@@ -6,8 +6,8 @@ entry and are asked for by machines all the time, so they are not recorded: a lo
 When down: DatabaseDown where the log cannot be read, AuditUnavailable where the read cannot be recorded; nothing is given.
 """
 
-from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -18,30 +18,47 @@ from app.audit.people.subject_keys import SubjectKeys
 from app.audit.reading import entries, proofs
 from app.audit.reading.checkpoints import SignedCheckpoint, certificates, fresh, newest
 from app.audit.reading.entries import Filters, Logged, Page
-from app.audit.reading.export import Batch, Exports, Wanted
-from app.audit.reading.lag import Watch
+from app.audit.reading.export import Exports, Lines, Wanted
+from app.audit.reading.lag import LagWatch
 from app.audit.reading.proofs import Extension, Inclusion
-from app.audit.reading.reads import Reads
-from app.audit.reading.unsealed import Opened, opened
+from app.audit.reading.unsealed import Unsealed, unseal
+from app.audit.records.log import log_read
 from app.clock import Clock
+from app.errors import DependencyDown
 from app.observability.metrics import Metrics
 from app.transaction import Transactions
+
+
+class AuditUnavailable(DependencyDown):
+    """Reading the log is itself an entry of the log, which could not be written, so nothing was read."""
+
+    code = "audit_unavailable"
+    hint = "See the parts `database` and `log` of /readyz; try again when they are well."
 
 
 @dataclass(frozen=True, slots=True)
 class Certified:
     """A checkpoint and the certificates, as DER, of all who ever signed for the log."""
 
-    signed: SignedCheckpoint
+    checkpoint: SignedCheckpoint
     certificates: list[bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class EntryRead:
     """An entry, and what it has sealed where the reader asked for that."""
 
     logged: Logged
-    opened: Opened | None = None
+    unsealed: Unsealed | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EntriesRead:
+    """One page of entries."""
+
+    entries: list[EntryRead]
+    next: int | None
+    """The cursor of the next page; None where nothing follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +66,7 @@ class Export:
     """An export that is recorded: its first line, and the whole file in pieces, to be closed where it is not read to its end."""
 
     header: Header
-    lines: AsyncGenerator[Batch]
+    lines: AsyncGenerator[Lines]
 
 
 class Log:
@@ -60,31 +77,32 @@ class Log:
         # Longer than the time-out of a statement, so that a search that takes too long is told from a server that does not answer.
         self._searches = Transactions(engine, metrics, call="log search", timeout_ms=2 * timeout_ms)
         self._exports = Exports(engine, clock, metrics)
-        self._reads = Reads(intake, clock)
-        self.watch = Watch(self._transactions, clock)
+        self._intake = intake
+        self._clock = clock
+        self.lag = LagWatch(self._transactions, clock)
 
-    async def entries(self, filters: Filters, page: Page, *, operator: str, keys: SubjectKeys | None = None) -> list[Told]:
+    async def entries(self, filters: Filters, page: Page, *, operator: str, keys: SubjectKeys | None = None) -> EntriesRead:
         """One page of entries; `keys` open what is sealed. Raises SearchTooLong, DatabaseDown, AuditUnavailable."""
-        found = await self._searches.run(lambda connection: entries.entries(connection, filters, page))
-        told = await _told(found, keys)
-        numbers = [logged.seq for logged in found]
+        and_one = replace(page, limit=page.limit + 1)  # whether anything follows
+        found = await self._searches.run(lambda connection: entries.entries(connection, filters, and_one))
+        shown = found[: page.limit]
+        read = [await _entry_read(logged, keys) for logged in shown]
+        numbers = [logged.seq for logged in shown]
         first, end = (min(numbers), max(numbers) + 1) if numbers else (None, None)
-        query = filters.told | _opening(keys)
-        await self._reads.record("entries", operator=operator, query=query, first=first, end=end, count=len(found))
-        return told
+        await self._record("entries", filters.as_query | _opening(keys), operator=operator, first=first, end=end, count=len(shown))
+        return EntriesRead(read, numbers[-1] if len(found) > len(shown) else None)
 
-    async def entry(self, seq: int, *, operator: str, keys: SubjectKeys | None = None) -> Told:
+    async def entry(self, seq: int, *, operator: str, keys: SubjectKeys | None = None) -> EntryRead:
         """One entry; `keys` open what is sealed. Raises NotInLog, LogDamaged, DatabaseDown, AuditUnavailable."""
         found = await self._transactions.run(lambda connection: entries.entry(connection, seq))
-        told = await _told([found], keys)
-        await self._reads.record("entry", operator=operator, query=_opening(keys), first=seq, end=seq + 1, count=1)
-        return told[0]
+        read = await _entry_read(found, keys)
+        await self._record("entry", _opening(keys), operator=operator, first=seq, end=seq + 1, count=1)
+        return read
 
     async def inclusion(self, seq: int, size: int | None, *, operator: str) -> Inclusion:
         """An entry with its proof. Raises NotInLog, NoCheckpoint, LogDamaged, DatabaseDown, AuditUnavailable."""
         proof = await self._transactions.run(lambda connection: proofs.inclusion(connection, seq, size))
-        query = {} if size is None else {"size": size}
-        await self._reads.record("proof", operator=operator, query=query, first=seq, end=seq + 1, count=1)
+        await self._record("proof", {} if size is None else {"size": size}, operator=operator, first=seq, end=seq + 1, count=1)
         return proof
 
     async def export(self, wanted: Wanted, *, operator: str) -> Export:
@@ -92,7 +110,7 @@ class Log:
         header, lines = await self._exports.begin(wanted)
         count = header.end - header.first
         try:
-            await self._reads.record("export", operator=operator, query=wanted.told, first=header.first, end=header.end, count=count)
+            await self._record("export", wanted.as_query, operator=operator, first=header.first, end=header.end, count=count)
         except BaseException:
             await lines.aclose()
             raise
@@ -115,9 +133,29 @@ class Log:
         """The proof between two checkpoints. Raises NoCheckpoint, BadRequest, LogDamaged, DatabaseDown."""
         return await self._transactions.run(lambda connection: proofs.consistency(connection, old_size, new_size))
 
+    async def _record(self, read: str, query: Mapping[str, Any], *, operator: str, first: int | None, end: int | None, count: int) -> None:
+        """Commit that `operator` reads `count` entries, from `first` to before `end`, by `read` with `query`. Raises AuditUnavailable."""
+        said = dict(query)
+        tenant, subject = said.get("tenant"), said.pop("subject", None)  # these are columns that a later search looks at
+        entry = log_read(
+            recorded=self._clock.utcnow(),
+            operator=operator,
+            read=read,
+            tenant=tenant,
+            query=said,
+            first=first,
+            end=end,
+            count=count,
+            subject=subject,
+        )
+        try:
+            await self._intake.write(entry)
+        except DependencyDown as down:
+            raise AuditUnavailable(f"the read could not be recorded: {down.message}") from None
 
-async def _told(found: list[Logged], keys: SubjectKeys | None) -> list[Told]:
-    return [Told(logged, await opened(keys, logged) if keys else None) for logged in found]
+
+async def _entry_read(logged: Logged, keys: SubjectKeys | None) -> EntryRead:
+    return EntryRead(logged, await unseal(keys, logged) if keys else None)
 
 
 def _opening(keys: SubjectKeys | None) -> dict[str, Any]:

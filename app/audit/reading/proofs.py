@@ -13,15 +13,8 @@ from app.audit.reading import hashes
 from app.audit.reading.checkpoints import NoCheckpoint, SignedCheckpoint, certificates, checkpoint_at, signer_of
 from app.audit.reading.entries import Logged, entry
 from app.audit.reading.hashes import LogDamaged
-from app.errors import BadRequest, NotFound
+from app.errors import BadRequest
 from app.signing.certificates import Certificate
-
-
-class BodyPurged(NotFound):
-    """The body of the entry went when its time was over; only its leaf hash is left."""
-
-    code = "body_purged"
-    hint = "GET /audit/entries/{seq}/proof as application/json has the proof of the leaf hash."
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +22,16 @@ class Inclusion:
     """An entry, the checkpoint that covers it, and the path from one to the other, leaf side first."""
 
     entry: Logged
-    signed: SignedCheckpoint
+    checkpoint: SignedCheckpoint
     path: list[bytes]
     certificate: Certificate
     """Of the signer of the checkpoint."""
 
     @property
     def file(self) -> str:
-        """The same as a text file (app/audit/format/proof_file.py). Raises BodyPurged."""
-        if self.entry.leaf is None:
-            raise BodyPurged(f"seq: the body of entry {self.entry.seq} was purged with shelf {self.entry.shelf}", field="seq")
-        return proof_text(self.entry.leaf, self.entry.seq, self.path, self.signed.note, self.certificate.pem)
+        """The same as a text file (app/audit/format/proof_file.py)."""
+        entry = self.entry
+        return proof_text(entry.leaf.text, entry.seq, self.path, self.checkpoint.note, self.certificate.pem, body=entry.body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +50,7 @@ async def inclusion(connection: AsyncConnection, seq: int, size: int | None = No
     if seq >= signed.size:
         raise NoCheckpoint(f"seq: entry {seq} is not under the checkpoint of size {signed.size}", field="seq")
     path = await hashes.spans(connection, inclusion_spans(seq, signed.size))
-    if root_by_inclusion(logged.leaf_hash, seq, signed.size, path) != signed.checkpoint.root:
+    if root_by_inclusion(logged.leaf_hash, seq, signed.size, path) != signed.tree_head.root:
         raise LogDamaged(f"the hashes of the log do not lead from entry {seq} to the root of its checkpoint of size {signed.size}")
     return Inclusion(logged, signed, path, signer_of(signed, await certificates(connection)))
 
@@ -69,6 +61,6 @@ async def consistency(connection: AsyncConnection, old_size: int, new_size: int 
     if old.size > new.size:
         raise BadRequest(f"from: the checkpoint of size {old.size} is not older than that of size {new.size}", field="from")
     path = await hashes.spans(connection, consistency_spans(old.size, new.size))
-    if not is_consistent(old.size, new.size, old.checkpoint.root, new.checkpoint.root, path):
+    if not is_consistent(old.size, new.size, old.tree_head.root, new.tree_head.root, path):
         raise LogDamaged(f"the checkpoints of sizes {old.size} and {new.size} are not of one log that only grew")
     return Extension(old, new, path)

@@ -14,7 +14,7 @@ from app.audit.reading.entries import Logged
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class Unsealed:
     """What an entry has sealed: each member is in exactly one of the three."""
 
     texts: dict[str, str] = field(default_factory=dict, repr=False)
@@ -24,11 +24,11 @@ class Opened:
     """Not what was sealed for this entry."""
 
 
-async def opened(keys: SubjectKeys, logged: Logged) -> Opened:
+async def unseal(keys: SubjectKeys, logged: Logged) -> Unsealed:
     """The sealed members of one entry. Raises DependencyDown, and ConfigError where the master key is another's."""
     entry_id, sealed = _sealed(logged.body)
     if entry_id is None or not sealed:
-        return Opened(unreadable=tuple(sealed))
+        return Unsealed(unreadable=tuple(sealed))
     texts: dict[str, str] = {}
     erased, unreadable = [], []
     for member, value in sealed.items():
@@ -41,7 +41,7 @@ async def opened(keys: SubjectKeys, logged: Logged) -> Opened:
             erased.append(member)
         else:
             texts[member] = text
-    return Opened(texts, tuple(erased), tuple(unreadable))
+    return Unsealed(texts, tuple(erased), tuple(unreadable))
 
 
 def _sealed(body: bytes | None) -> tuple[UUID | None, dict[str, str]]:

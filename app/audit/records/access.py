@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from app.audit.records.entry import Entry, Sealed, seal
+from app.audit.records.entry import Entry, Sealed, make_entry
 
 AccessOutcome = Literal["allowed", "refused", "unconfirmed"]
 
@@ -33,7 +33,7 @@ class Asked:
         """The entry of `kind` about this request, with `members` of its own."""
         details = {name: getattr(self, name) for name in self.__slots__} | members
         operator, tenant = details.pop("operator"), details.pop("tenant")
-        return seal(
+        return make_entry(
             kind,
             recorded=recorded,
             operator=operator,
@@ -71,16 +71,14 @@ def sensitive_access(
     )
 
 
-def access_confirmed(
-    asked: Asked, *, recorded: datetime, retention_days: int | None, obligations_met: Sequence[str], sealed: Sealed | None = None
-) -> Entry:
-    """The gateway says that it met the obligations of an unconfirmed access. `sealed` may hold no text: the access has them."""
+def access_confirmed(asked: Asked, *, recorded: datetime, retention_days: int | None, obligations_met: Sequence[str]) -> Entry:
+    """The gateway says that it met the obligations of an unconfirmed access. It has no sealed text: the access has them."""
     return asked.entry(
         "sensitive.access",
         "confirmed",
         recorded=recorded,
         retention_days=retention_days,
-        sealed=sealed,
+        sealed=None,
         reasons=(),
         obligations_met=list(obligations_met),
     )

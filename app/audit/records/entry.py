@@ -106,7 +106,7 @@ def _text(value: str, path: str) -> str:
         raise ValueError(error.message) from None
 
 
-def seal(
+def make_entry(
     kind: str,
     *,
     recorded: datetime,

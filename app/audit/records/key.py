@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
-from app.audit.records.entry import Entry, seal
+from app.audit.records.entry import Entry, make_entry
 from app.instants import rfc3339
 
 Use = Literal["api", "log"]
@@ -40,4 +40,4 @@ def signer_facts(*, fingerprint: str, subject: str, not_before: datetime, not_af
 
 def _key(kind: str, recorded: datetime, operator: str, key_id: str, use: Use, **states: Mapping[str, Any]) -> Entry:
     details = {"key": key_id, "use": use, **states}
-    return seal(kind, recorded=recorded, operator=operator, tenant=None, outcome="done", details=details)
+    return make_entry(kind, recorded=recorded, operator=operator, tenant=None, outcome="done", details=details)

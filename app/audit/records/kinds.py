@@ -51,7 +51,7 @@ MEMBERS = {
     "quota_version": "version of the tenant's quota",
     "read": "what was read: `entries`, `entry`, `proof` or `export`",
     "reason": "why, as a code of Sluice",
-    "reasons": "a list of `code` and `rule`, in a summary of `code` and `count`",
+    "reasons": "a list of `code` and `rule`",
     "refused": "how many decisions and changes were refused because their entries could not be written",
     "replica": "id of the process that counted, new at each start",
     "report": "id of the report",
@@ -110,7 +110,7 @@ KINDS = {
     "decisions.minute": _kind(
         "Decisions of one minute, tenant, model and outcome were counted.",
         "minute count replica",
-        "model reasons",
+        "model",
         outcomes="allow deny quota shed error",
     ),
     "approval.asked": _kind("An approval was asked for.", "approval_id", f"{_REQUEST} expires"),
@@ -125,7 +125,7 @@ KINDS = {
     "key.rotated": _kind("A key took the place of another.", "key use before after"),
     "key.revoked": _kind("A key was revoked.", "key use before", "reason"),
     "report.made": _kind("A report was made.", "report from to files", "count", outcomes="done failed"),
-    "log.read": _kind("The log was read.", "read", "address count end first query sealed subject", outcomes="done refused"),
+    "log.read": _kind("The log was read.", "read", "count end first query sealed subject", outcomes="done refused"),
     "subject.access": _kind(
         "A person was given what the log holds about them.", "subject", "count legal_basis reasons sealed", outcomes="done refused"
     ),

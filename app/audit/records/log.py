@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from app.audit.records.entry import Entry, seal
+from app.audit.records.entry import Entry, make_entry
 
 
 def log_read(
@@ -24,4 +24,4 @@ def log_read(
 ) -> Entry:
     """Somebody read of the log what `read` names: `query` gave `count` entries of [first, end). `subject` is a pseudonym."""
     details = {"read": read, "query": query, "first": first, "end": end, "count": count, "subject": subject}
-    return seal("log.read", recorded=recorded, operator=operator, tenant=tenant, outcome="done", details=details)
+    return make_entry("log.read", recorded=recorded, operator=operator, tenant=tenant, outcome="done", details=details)

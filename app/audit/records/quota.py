@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from app.audit.records.entry import Entry, Sealed, seal
+from app.audit.records.entry import Entry, Sealed, make_entry
 
 
 def quota_in_force(
@@ -20,7 +20,7 @@ def quota_in_force(
 ) -> Entry:
     """A quota was created or changed, and `version` is in force; `sealed` has the reason."""
     details = {"quota_version": version, "before": before, "after": after, "diff": diff}
-    return seal("quota.in_force", recorded=recorded, operator=operator, tenant=tenant, outcome="done", details=details, sealed=sealed)
+    return make_entry("quota.in_force", recorded=recorded, operator=operator, tenant=tenant, outcome="done", details=details, sealed=sealed)
 
 
 def quota_deleted(
@@ -35,4 +35,4 @@ def quota_deleted(
 ) -> Entry:
     """A tenant's quota was deleted; `version` is the version of its absence, `sealed` has the reason."""
     details = {"quota_version": version, "before": before, "diff": diff}
-    return seal("quota.deleted", recorded=recorded, operator=operator, tenant=tenant, outcome="done", details=details, sealed=sealed)
+    return make_entry("quota.deleted", recorded=recorded, operator=operator, tenant=tenant, outcome="done", details=details, sealed=sealed)

@@ -14,7 +14,7 @@ from uuid import UUID
 import orjson
 
 from app.audit.format.leaf import sm3
-from app.audit.records.entry import DEFAULT_RETENTION_DAYS, SERVICE, Entry, canonical, seal
+from app.audit.records.entry import DEFAULT_RETENTION_DAYS, SERVICE, Entry, canonical, make_entry
 from app.instants import rfc3339
 
 MALFORMED = "audit.malformed"
@@ -84,7 +84,7 @@ def malformed(row: Row, why: str, *, recorded: datetime) -> Admitted:
         "base64": base64.b64encode(row.body[:MAX_KEPT_BYTES]).decode(),
         "sm3": sm3(row.body).hex(),
     }
-    entry = seal(
+    entry = make_entry(
         MALFORMED,
         recorded=recorded,
         operator=SERVICE,

@@ -2,16 +2,12 @@
 
 from dataclasses import dataclass
 
-from app.audit.format.checkpoint import Checkpoint, origin_of, parse
+from app.audit.format.checkpoint import Checkpoint, origin_of, parse_note
 from app.audit.format.merkle import covering, fold
-from app.audit.reading.hashes import LogDamaged, subtrees
+from app.audit.reading.hashes import LogDamaged, Parameters, found
 from app.audit.sequencing.queries import QUERIES
 from app.audit.sequencing.sequencer import frontier_of
 from app.audit.sequencing.session import Connection
-from app.database import create_engine
-from app.observability.metrics import Metrics
-from app.settings import DatabaseSettings
-from app.transaction import Transactions
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,20 +36,21 @@ async def newest(connection: Connection) -> Head:
     return Head(str(log_id), size, frontier, signed or 0, note or "")
 
 
-async def check(head: Head, url: str, settings: DatabaseSettings, metrics: Metrics) -> None:
-    """See that the leaves which are there make `head`, and what was signed last. Raises LogDamaged, DatabaseDown.
+async def check(connection: Connection) -> Head:
+    """The head, where the leaves that are there make it and what was signed last. Raises LogDamaged.
 
     Reads a few hundred hashes, whatever the size: what lies below them is the business of `sluice audit verify`.
     """
+
+    async def ask(statement: str, parameters: Parameters) -> list[tuple[int, int, bytes]]:
+        return await (await connection.execute(statement.encode(), parameters)).fetchall()
+
+    head = await newest(connection)
     _ = head.checkpoint
     whole, signed = list(covering(0, head.size)), list(covering(0, head.signed))
-    engine = create_engine(url, settings)
-    try:
-        transactions = Transactions(engine, metrics, call="head", timeout_ms=settings.timeout_ms)
-        known = await transactions.run(lambda reading: subtrees(reading, whole + signed))
-    finally:
-        await engine.dispose()
+    known = await found(ask, whole + signed)
     if b"".join(known.get(piece, b"") for piece in whole) != head.frontier:
         raise LogDamaged(f"the head of the log, at {head.size} entries, is not that of its leaves")
-    if head.note and fold([known.get(piece, b"") for piece in signed]) != parse(head.note)[0].root:
+    if head.note and fold([known.get(piece, b"") for piece in signed]) != parse_note(head.note)[0].root:
         raise LogDamaged(f"the leaves of the log are not those of its checkpoint of {head.signed} entries")
+    return head

@@ -1,6 +1,6 @@
 """One process leads the log: it holds an advisory lock for as long as its session with PostgreSQL lives. Others stand by.
 
-When down: DatabaseDown or psycopg.Error ends the leadership. PostgreSQL gives the lock to another once it sees the session end;
+When down: DatabaseDown ends the leadership. PostgreSQL gives the lock to another once it sees the session end;
 where the old leader still writes by then, both are harmless: whoever adds to the log locks its head first.
 """
 

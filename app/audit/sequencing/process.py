@@ -8,31 +8,33 @@ import asyncio
 import contextlib
 import math
 import signal
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-import psycopg
 import structlog
 
 from app.audit.reading.hashes import LogDamaged
-from app.audit.sequencing.head import check, newest
+from app.audit.reading.lag import TENDING_LOCK
+from app.audit.sequencing.head import check
 from app.audit.sequencing.leader import keep_lead, take_lead
 from app.audit.sequencing.publisher import Publisher
 from app.audit.sequencing.queries import QUERIES
+from app.audit.sequencing.root import check_root
 from app.audit.sequencing.sequencer import Batch, Sequencer
 from app.audit.sequencing.session import Connection, connected, within
+from app.backoff import Backoff
 from app.clock import Clock, SystemClock
-from app.database import SEQUENCER, DatabaseDown
+from app.database import SEQUENCER, DatabaseDown, role_of
 from app.errors import ConfigError, SluiceError
-from app.observability.metrics import Metrics
 from app.postgres import sequencer_url_beside_serve
-from app.processes import Backoff
-from app.settings import DatabaseSettings, Settings
+from app.settings import Settings
 from app.signing import sm2
+from app.signing.key_files import read_root
 from app.signing.keys import KeyFolder, keys_folder
 from app.signing.passphrase import passphrase_of
+from app.trouble import Trouble
 
 GROUP_MS = 10
 """What arrives within it is one commit: four fifths of the commits less, for a wait that nobody sees."""
@@ -80,42 +82,15 @@ class Bell:
             self._rung.clear()
 
 
-@dataclass(slots=True)
-class Trouble:
-    """Something that keeps us from our work and is tried again and again: said once, and when it is over."""
-
-    reason: str = ""
-
-    @property
-    def lasts(self) -> bool:
-        """Whether it is not over."""
-        return bool(self.reason)
-
-    def say(self, event: str, error: Exception) -> None:
-        """`event` because of `error`, unless that was said last."""
-        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        if reason != self.reason:
-            log.error(event, reason=reason, advice=getattr(error, "advice", DatabaseDown.hint))
-        self.reason = reason
-
-    def over(self) -> None:
-        """It is over, if it was there."""
-        if self.reason:
-            log.info("the log goes on", after=self.reason)
-        self.reason = ""
-
-
 class LogProcess:
     """The life of one process of the log on the database at `url`, as sluice_sequencer."""
 
-    def __init__(self, url: str, settings: DatabaseSettings, keys: KeyFolder, clock: Clock, metrics: Metrics) -> None:
+    def __init__(self, url: str, keys: KeyFolder, clock: Clock, *, timeout_ms: int) -> None:
         self.bell = Bell()
         self._url = url
-        self._settings = settings
         self._keys = keys
         self._clock = clock
-        self._metrics = metrics
-        self._timeout_s = settings.timeout_ms / 1000
+        self._timeout_ms, self._timeout_s = timeout_ms, timeout_ms / 1000
         self._sequencer = Sequencer(clock)
         self._publisher = Publisher(keys, clock)
         self._standstill, self._unsigned = Trouble(), Trouble()
@@ -124,56 +99,74 @@ class LogProcess:
 
     async def run(self) -> None:
         """Lead or stand by until `bell.end()`; then commit what waits, sign, and return."""
+        await self._until_done(self._lead)
+
+    async def _until_done(self, work: Callable[[], Awaitable[None]]) -> None:
+        """`work` until it ends well, or fails when the end was asked for; a growing pause after each failure, said once while it lasts."""
         backoff = Backoff(most_s=RECONNECT_MOST_S)
-        while not self.bell.stop.is_set():
+        while True:
             began_ms = self._clock.monotonic_ms()
             try:
-                await self._lead()
-            except (psycopg.Error, SluiceError, OSError) as error:
-                self._standstill.say("the log stands still", error)
+                await work()
+            except SluiceError as error:
+                _say(self._standstill, "the log stands still", error)
             else:
-                continue
+                return
+            if self.bell.stop.is_set():
+                return
             await self.bell.pause(backoff.after((self._clock.monotonic_ms() - began_ms) / 1000))
 
     async def _lead(self) -> None:
-        """One leadership, from its lock to its loss or our end."""
-        timeout_ms = self._settings.timeout_ms
-        async with connected(self._url, timeout_ms=timeout_ms) as session:
+        """One leadership, from its lock to its loss or our end. Raises DatabaseDown, and ConfigError where our keys are not the log's.
+
+        It outlives a standstill: others could not go on from there either, and whoever asks sees that somebody is at it.
+        """
+        async with connected(self._url, timeout_ms=self._timeout_ms) as session:
+            await self._check_root(session)
             if not await take_lead(session, self.bell.stop, timeout_s=self._timeout_s):
                 return
+            await self._check_root(session)  # again: the log may have begun while we stood by
             if not self._standstill.lasts:
                 log.info("leading")
-            async with connected(self._url, timeout_ms=timeout_ms) as connection:
-                keeping = asyncio.create_task(keep_lead(session, self.bell.ask, timeout_s=self._timeout_s))
-                tending = asyncio.create_task(self._tend(connection))
-                try:
-                    done, _ = await asyncio.wait({keeping, tending}, return_when=asyncio.FIRST_COMPLETED)
-                    for task in done:
-                        task.result()
-                finally:
-                    keeping.cancel()
-                    tending.cancel()
-                    await asyncio.gather(keeping, tending, return_exceptions=True)
+            keeping = asyncio.create_task(keep_lead(session, self.bell.ask, timeout_s=self._timeout_s))
+            tending = asyncio.create_task(self._until_done(self._tend))
+            try:
+                done, _ = await asyncio.wait({keeping, tending}, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    task.result()
+            finally:
+                keeping.cancel()
+                tending.cancel()
+                await asyncio.gather(keeping, tending, return_exceptions=True)
 
-    async def _tend(self, connection: Connection) -> None:
-        """Sequence and publish until the end is asked for and nothing waits."""
-        head = await self._bounded(connection, newest(connection))
-        await check(head, self._url, self._settings, self._metrics)
-        self._size, self._published = head.size, head.signed
-        await self._introduce(connection)
-        pause_ms = float(GROUP_MS)
-        while True:
-            ending = self.bell.stop.is_set()
-            batch = await self._batch(connection)
-            self._standstill.over()
-            last = ending and not batch.full
-            await self._take_new_signer(connection)
-            await self._publish_if_due(connection, last=last)
-            if last:
-                return
-            pause_ms = GROUP_MS if batch.appended else min(IDLE_MS, pause_ms * 2)
-            if not batch.full:
-                await self.bell.pause(pause_ms / 1000)
+    async def _check_root(self, connection: Connection) -> None:
+        await within(self._timeout_s, connection, check_root(connection, self._keys.path, self._keys.root))
+
+    async def _tend(self) -> None:
+        """Sequence and publish until the end is asked for and nothing waits. Raises DatabaseDown, LogDamaged, ConfigError."""
+        async with connected(self._url, timeout_ms=self._timeout_ms) as connection:
+            head = await self._bounded(connection, check(connection))
+            self._size, self._published = head.size, head.signed
+            await self._introduce(connection)
+            pause_ms, shown = float(GROUP_MS), False
+            while True:
+                ending = self.bell.stop.is_set()
+                batch = await self._batch(connection)
+                if not shown:
+                    await self._show_that_it_goes_on(connection)
+                    shown = True
+                last = ending and not batch.full
+                await self._take_new_signer(connection)
+                await self._publish_if_due(connection, last=last)
+                if last:
+                    return
+                pause_ms = GROUP_MS if batch.appended else min(IDLE_MS, pause_ms * 2)
+                if not batch.full:
+                    await self.bell.pause(pause_ms / 1000)
+
+    async def _show_that_it_goes_on(self, connection: Connection) -> None:
+        await self._bounded(connection, connection.execute(QUERIES["tend"], {"lock": TENDING_LOCK}))
+        _say_over(self._standstill)
 
     async def _batch(self, connection: Connection) -> Batch:
         cursor = await self._bounded(connection, connection.execute(QUERIES["waits"]))
@@ -195,12 +188,12 @@ class LogProcess:
         self.bell.asked = self.bell.asked and not asked
         try:
             self._published = await self._bounded(connection, self._publisher.publish(connection))
-        except LogDamaged:
+        except (LogDamaged, DatabaseDown):
             raise
         except SluiceError as error:
-            self._unsigned.say("no checkpoint", error)
+            _say(self._unsigned, "no checkpoint", error)
         else:
-            self._unsigned.over()
+            _say_over(self._unsigned)
 
     async def _take_new_signer(self, connection: Connection) -> None:
         """Each second, see whether a rotation made a new key, and sign with that; with ours where it cannot be opened."""
@@ -213,7 +206,7 @@ class LogProcess:
                 await asyncio.to_thread(self._keys.open, self._clock.utcnow())
                 await self._introduce(connection)
         except ConfigError as error:
-            self._unsigned.say("the new signer was not taken", error)
+            _say(self._unsigned, "the new signer was not taken", error)
 
     async def _introduce(self, connection: Connection) -> None:
         """Show the log our certificates; an entry for each signer that is new to it stands in the same transaction."""
@@ -230,15 +223,27 @@ class LogProcess:
         return await within(self._timeout_s * BATCH_TIMEOUTS, connection, work)
 
 
+def _say(trouble: Trouble, event: str, error: SluiceError) -> None:
+    if trouble.is_news(error.message):
+        log.error(event, reason=error.message, advice=error.advice)
+
+
+def _say_over(trouble: Trouble) -> None:
+    if reason := trouble.over():
+        log.info("the log goes on", after=reason)
+
+
 async def run_until_stopped(settings: Settings, var: Path) -> None:
     """Keep the log of the database that `settings` and `var` name until SIGTERM or SIGINT. Raises ConfigError and DatabaseDown at the start."""
     clock = SystemClock()
     sm2.self_test()
     url = sequencer_url_beside_serve(settings, var)
-    await _check_rights(url, timeout_ms=settings.database.timeout_ms)
-    keys = KeyFolder(keys_folder(settings, var), passphrase_of(settings, var))
+    folder = keys_folder(settings, var)
+    async with connected(url, timeout_ms=settings.database.timeout_ms) as connection:
+        await within(settings.database.timeout_ms / 1000, connection, _check_database(connection, folder))
+    keys = KeyFolder(folder, passphrase_of(settings, var))
     keys.open_or_make(clock.utcnow())
-    process = LogProcess(url, settings.database, keys, clock, Metrics())
+    process = LogProcess(url, keys, clock, timeout_ms=settings.database.timeout_ms)
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, process.bell.end)
     log.info("started", root=keys.root.fingerprint.hex(), signer=keys.certificate.fingerprint.hex())
@@ -251,14 +256,13 @@ async def run_until_stopped(settings: Settings, var: Path) -> None:
     log.info("stopped")
 
 
-async def _check_rights(url: str, *, timeout_ms: int) -> None:
-    """That the database answers, and that we may add to the log but not rewrite it. Raises DatabaseDown, ConfigError."""
-    async with connected(url, timeout_ms=timeout_ms) as connection:
-        cursor = await within(timeout_ms / 1000, connection, connection.execute(QUERIES["rights"]))
-        role, too_many = (await cursor.fetchall())[0]
-    if too_many:
+async def _check_database(connection: Connection, folder: Path) -> None:
+    """That we may add to the log but not rewrite it, and that it has the root of our keys, or none while we have none. Raises ConfigError."""
+    role = await role_of(connection)
+    if role.superuser or role.owns_log:
         raise ConfigError(
-            f"database.sequencer_url: the role {role} could rewrite the log",
+            f"database.sequencer_url: the role {role.name} could rewrite the log",
             hint=f"Give this process the role {SEQUENCER} and no other.",
             field="database.sequencer_url",
         )
+    await check_root(connection, folder, read_root(folder))

@@ -9,11 +9,12 @@ from datetime import datetime
 
 import structlog
 
-from app.audit.format.checkpoint import Checkpoint, key_id, opened, sign
+from app.audit.format.checkpoint import Checkpoint, key_id, open_note, sign_note
 from app.audit.records.entry import SERVICE, Entry
 from app.audit.records.key import signer_created, signer_facts, signer_rotated
 from app.audit.sequencing.head import newest
 from app.audit.sequencing.queries import QUERIES
+from app.audit.sequencing.root import check_root
 from app.audit.sequencing.session import Connection
 from app.clock import Clock
 from app.errors import SluiceError
@@ -46,25 +47,28 @@ class Publisher:
         return ends if self._clock.utcnow() <= ends else None
 
     async def introduce(self, connection: Connection) -> list[Entry]:
-        """Store all certificates that the log does not have yet; the entries that say so belong into the same transaction."""
+        """Store all certificates that the log does not have yet; the entries that say so belong into the same transaction.
+
+        Raises ConfigError where the log has another root, which nobody can have given it meanwhile: we hold its head.
+        """
+        await connection.execute(QUERIES["lock_head"])
+        await check_root(connection, self._keys.path, self._keys.root)
         root, *signers = self._keys.certificates
         await self._add(connection, "root", root)
         added = [(signer, await self._add(connection, "signer", signer)) for signer in signers]
         return [self._entry(signer, before) for signer, before in added if before is not None]
 
     async def publish(self, connection: Connection) -> int:
-        """Sign the head unless that is done, and tell who waits; the size of the newest checkpoint, 0 for an empty log.
+        """Sign the head unless that is done; the size of the newest checkpoint, 0 for an empty log.
 
         Raises psycopg.Error, LogDamaged, SignerExpired, SigningFailed, NoteRefused.
         """
         head = await newest(connection)
         checkpoint = head.checkpoint
-        async with connection.transaction():
-            if head.size > head.signed:
-                note = await asyncio.to_thread(self._signed, checkpoint)
-                values = {"size": head.size, "note": note, "signed": self._clock.utcnow()}
-                await connection.execute(QUERIES["add_checkpoint"], values)
-            await connection.execute(QUERIES["tell_checkpoint"], {"size": str(head.size)})
+        if head.size > head.signed:
+            note = await asyncio.to_thread(self._signed, checkpoint)
+            values = {"size": head.size, "note": note, "signed": self._clock.utcnow()}
+            await connection.execute(QUERIES["add_checkpoint"], values)
         return head.size
 
     def _signed(self, checkpoint: Checkpoint) -> str:
@@ -72,8 +76,8 @@ class Publisher:
         certificate = self._keys.certificate
         if self._clock.utcnow() > certificate.not_after:
             raise SignerExpired(f"the certificate {certificate.subject!r} of the log's key ended on {certificate.not_after:%Y-%m-%d}")
-        note = sign(checkpoint, self._keys.signer)
-        opened(note, checkpoint.origin, {key_id(checkpoint.origin, certificate.spki): PublicKey(certificate.spki)})
+        note = sign_note(checkpoint, self._keys.signer)
+        open_note(note, checkpoint.origin, {key_id(checkpoint.origin, certificate.spki): PublicKey(certificate.spki)})
         return note
 
     async def _add(self, connection: Connection, role: str, certificate: Certificate) -> list[Certificate] | None:
@@ -86,10 +90,10 @@ class Publisher:
         return [Certificate.load(before) for (before,) in added if before is not None]
 
     def _entry(self, certificate: Certificate, before: list[Certificate]) -> Entry:
-        after, recorded = _facts(certificate), self._clock.utcnow()
+        after, recorded, operator = _facts(certificate), self._clock.utcnow(), self._keys.maker(certificate) or SERVICE
         if not before:
-            return signer_created(recorded=recorded, operator=SERVICE, signer=after)
-        return signer_rotated(recorded=recorded, operator=SERVICE, before=_facts(before[0]), after=after)
+            return signer_created(recorded=recorded, operator=operator, signer=after)
+        return signer_rotated(recorded=recorded, operator=operator, before=_facts(before[0]), after=after)
 
 
 def _facts(certificate: Certificate) -> dict[str, str]:

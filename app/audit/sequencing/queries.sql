@@ -34,7 +34,7 @@ SELECT audit.make_shelf(%(retention)s, %(month)s)
 
 -- name: copy_leaves
 -- New leaves, after all that are there.
-COPY audit.leaf (seq, id, leaf_hash, chain_hash, shelf) FROM STDIN (FORMAT BINARY)
+COPY audit.leaf (seq, id, recorded, retention, body_hash, leaf_hash, chain_hash) FROM STDIN (FORMAT BINARY)
 
 -- name: copy_bodies
 -- Their bodies; PostgreSQL finds each one's shelf.
@@ -51,6 +51,14 @@ UPDATE audit.head SET size = %(size)s, chain = %(chain)s, frontier = %(frontier)
 -- name: try_lead
 -- Whether this session leads from now on, or another does.
 SELECT pg_try_advisory_lock(%(lock)s)
+
+-- name: tend
+-- Shows that whoever leads gets on, for as long as this session lives; shared, since our last one may not be gone yet.
+SELECT pg_advisory_lock_shared(%(lock)s)
+
+-- name: root
+-- The certificate under which the log was begun: it has that one for ever.
+SELECT der FROM audit.certificate WHERE role = 'root' ORDER BY added, fingerprint LIMIT 1
 
 -- name: head
 -- Where the log ends, and the newest checkpoint of it.
@@ -70,12 +78,3 @@ SELECT (SELECT der FROM before) AS before FROM added
 -- name: add_checkpoint
 -- One checkpoint; of two for one size the first stays.
 INSERT INTO audit.checkpoint (size, note, signed) VALUES (%(size)s, %(note)s, %(signed)s) ON CONFLICT DO NOTHING
-
--- name: tell_checkpoint
--- Who asked for a checkpoint hears of it when it is committed.
-SELECT pg_notify('sluice_checkpointed', %(size)s)
-
--- name: rights
--- Who we are, and whether we could undo what the triggers on the log refuse.
-SELECT current_user, rolsuper OR pg_has_role((SELECT nspowner FROM pg_namespace WHERE nspname = 'audit'), 'MEMBER')
-FROM pg_roles WHERE rolname = current_user

@@ -10,7 +10,7 @@ from typing import Any
 
 from psycopg import AsyncConnection, AsyncCursor
 
-from app.audit.format.leaf import chain_hash, leaf_bytes, leaf_hash, shelf
+from app.audit.format.leaf import Leaf, chain_hash, leaf_hash
 from app.audit.format.merkle import STORED_LEVELS, Frontier
 from app.audit.reading.hashes import LogDamaged
 from app.audit.records.entry import Entry
@@ -26,6 +26,8 @@ MOST_BYTES = 16 * 1024 * 1024
 ROWS_MORE = 20
 """By how much a batch may be larger again than the last one that went well."""
 
+LEAF_TYPES = ("int8", "uuid", "timestamptz", "text", "bytea", "bytea", "bytea")
+"""Of what `copy_leaves` takes."""
 Cursor = AsyncCursor[tuple[Any, ...]]
 Shelf = tuple[str, date]
 """Retention class and first day of the month, as PostgreSQL takes them."""
@@ -60,14 +62,14 @@ class _Growth:
     def add(self, admitted: Admitted) -> None:
         """Put one entry at the end."""
         entry, seq = admitted.entry, self.size
-        leaf = leaf_hash(leaf_bytes(seq, entry.retention, entry.body))
-        self.chain = chain_hash(self.chain, leaf)
-        place = shelf(entry.retention, entry.recorded)
-        self.leaves.append((seq, entry.id, leaf, self.chain, place))
+        leaf = Leaf.of(seq, entry.id, entry.recorded, entry.retention, entry.body)
+        hashed = leaf_hash(leaf.text)
+        self.chain = chain_hash(self.chain, hashed)
+        self.leaves.append((seq, entry.id, entry.recorded, entry.retention, leaf.body_hash, hashed, self.chain))
         filters = (admitted.tenant, admitted.model, admitted.subject, admitted.decision)
-        self.bodies.append((place, seq, entry.recorded, entry.kind, *filters, entry.body))
-        completed = self.frontier.append(leaf)
-        self.subtrees += [(tree.level, tree.index, hashed) for tree, hashed in completed if tree.level % STORED_LEVELS == 0]
+        self.bodies.append((leaf.shelf, seq, entry.recorded, entry.kind, *filters, entry.body))
+        completed = self.frontier.append(hashed)
+        self.subtrees += [(tree.level, tree.index, one) for tree, one in completed if tree.level % STORED_LEVELS == 0]
         self.size += 1
 
 
@@ -126,7 +128,7 @@ class Sequencer:
     async def _store(self, cursor: Cursor, growth: _Growth, shelves: set[Shelf]) -> None:
         for retention, month in sorted(shelves - self._shelves):
             await cursor.execute(QUERIES["make_shelf"], {"retention": retention, "month": month})
-        await _copy(cursor, "copy_leaves", ("int8", "uuid", "bytea", "bytea", "text"), growth.leaves)
+        await _copy(cursor, "copy_leaves", LEAF_TYPES, growth.leaves)
         await _copy(cursor, "copy_bodies", ("text", "int8", "timestamptz", *["text"] * 5, "bytea"), growth.bodies)
         if growth.subtrees:
             await _copy(cursor, "copy_subtrees", ("int2", "int8", "bytea"), growth.subtrees)
@@ -151,7 +153,7 @@ async def _known_apart(cursor: Cursor, rows: Sequence[Row]) -> tuple[list[Row], 
 
 
 def _is_leaf(row: Row, seq: int, leaf: bytes) -> bool:
-    return leaf_hash(leaf_bytes(seq, row.retention, row.body)) == leaf
+    return row.recorded is not None and leaf_hash(Leaf.of(seq, row.id, row.recorded, row.retention, row.body).text) == leaf
 
 
 def _shelf_of(entry: Entry) -> Shelf:

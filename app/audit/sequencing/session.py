@@ -1,18 +1,19 @@
 """Connections of the log's own process to PostgreSQL, on which every wait ends.
 
-When down: DatabaseDown once the time for an answer is over; the connection is closed by then, and what it was in the middle of
-is rolled back or, where the server was committing, done.
+When down: DatabaseDown for whatever the driver fails with, and once the time for an answer is over; the connection is closed by then,
+and what it was in the middle of is rolled back or, where the server was committing, done.
 """
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from typing import Any, TypeVar
 
 import psycopg
 from psycopg.conninfo import make_conninfo
 
-from app.database import DatabaseDown, conninfo
+from app.database import DatabaseDown, conninfo, database_down
+from app.tasks import retrieve
 
 T = TypeVar("T")
 Connection = psycopg.AsyncConnection[Any]
@@ -23,7 +24,7 @@ KEEPALIVE = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count":
 
 @contextlib.asynccontextmanager
 async def connected(url: str, *, timeout_ms: int) -> AsyncIterator[Connection]:
-    """A connection in autocommit mode whose statements end after `timeout_ms`. Raises DatabaseDown."""
+    """A connection in autocommit mode whose statements end after `timeout_ms`. Raises DatabaseDown, also for what fails in the block."""
     options = {
         "synchronous_commit": "on",
         "statement_timeout": timeout_ms,
@@ -37,23 +38,21 @@ async def connected(url: str, *, timeout_ms: int) -> AsyncIterator[Connection]:
         "options": " ".join(f"-c {name}={value}" for name, value in options.items()),
         "application_name": "sluice-audit",
     }
-    try:
+    with _translated():
         connection = await psycopg.AsyncConnection.connect(make_conninfo(conninfo(url), **parameters), autocommit=True)
-    except psycopg.OperationalError as error:
-        raise DatabaseDown(f"PostgreSQL: {str(error).strip() or type(error).__name__}") from None
-    try:
-        yield connection
-    finally:
-        await connection.close()  # at once; what it was in the middle of is rolled back
+        try:
+            yield connection
+        finally:
+            await connection.close()  # at once; what it was in the middle of is rolled back
 
 
 async def within(timeout_s: float, connection: Connection, work: Coroutine[Any, Any, T]) -> T:
-    """The result of `work`, all of whose statements go to `connection`. Raises DatabaseDown, what `work` raises but for an outage.
+    """The result of `work`, all of whose statements go to `connection`. Raises DatabaseDown, and what `work` raises.
 
     A server that hangs would hold whoever cancels a statement, since that asks the server, too: so the connection goes first.
     """
     task = asyncio.create_task(work)
-    task.add_done_callback(_forget)
+    task.add_done_callback(retrieve)
     try:
         done, _ = await asyncio.wait({task}, timeout=timeout_s)
     finally:
@@ -63,10 +62,14 @@ async def within(timeout_s: float, connection: Connection, work: Coroutine[Any, 
             await asyncio.wait({task})
     if not done:
         raise DatabaseDown(f"PostgreSQL: no answer within {timeout_s:g} s")
-    return task.result()
+    with _translated():
+        return task.result()
 
 
-def _forget(task: asyncio.Task[Any]) -> None:
-    """Read what a task ended with that nobody waits for any more, so that it is not reported as never retrieved."""
-    if not task.cancelled():
-        task.exception()
+@contextlib.contextmanager
+def _translated() -> Iterator[None]:
+    """Beyond this room's connections nobody knows the driver."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise database_down(error) from error

@@ -55,7 +55,8 @@ class Signed:
 
     def _check(self, place: Place, note: Opened) -> None:
         if isinstance(note, NoteRefused):
-            self._found("checkpoint", f"{place.name}: {note.message}")
+            if self._signers.known:
+                self._found("checkpoint", f"{place.name}: {note.message}")
             return
         checkpoint, signer = note
         if checkpoint.size != place.size:

@@ -46,6 +46,10 @@ class Report:
     entries: int = 0
     """Entries that stand in the file with their bodies, unaltered."""
     purged: int = 0
+    recorded_first: str | None = None
+    """The earliest that an entry says it was recorded, RFC 3339; None where none can be believed."""
+    recorded_last: str | None = None
+    """The latest."""
     checkpoints: int = 0
     """Good ones, the one that closes the file among them."""
     anchors: int = 0

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
-from app.audit.format.checkpoint import Checkpoint, NoteRefused, key_id, opened
+from app.audit.format.checkpoint import Checkpoint, NoteRefused, key_id, open_note
 from app.instants import rfc3339
 from app.signing.certificates import Certificate, CertificateRefused, verify_issued, verify_root
 from app.signing.sm2 import PublicKey
@@ -54,6 +54,11 @@ class Signers:
         if not self._by_id:
             self.wrong.append("the given root issued none of the signers in the file")
 
+    @property
+    def known(self) -> bool:
+        """Whether there is any; without one no note can be told from another, and `wrong` has said so for all of them."""
+        return bool(self._by_id)
+
     def open(self, notes: Sequence[str]) -> list[Opened]:
         """Each note's checkpoint and who signed it, or why it is refused. Signatures are checked in threads, a share for each."""
         shares = [notes[at::THREADS] for at in range(THREADS)]
@@ -68,7 +73,7 @@ class Signers:
 
     def _open_one(self, note: str) -> Opened:
         try:
-            checkpoint, identity = opened(note, self._origin, self._by_id)
+            checkpoint, identity = open_note(note, self._origin, self._by_id)
         except NoteRefused as error:
             return error
         return checkpoint, self._by_id[identity]

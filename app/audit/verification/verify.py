@@ -1,7 +1,7 @@
 """Whether an export of the log is whole: entries, order, tree, chain, signatures, anchors, gaps. Pure, but for the threads it uses.
 
-Nothing in the file is trusted; the root certificate and the anchors are, since they came another way. An entry whose bytes
-do not have the hash that is listed beside it was altered, and is named. Where hashes were altered too, the tree no longer
+Nothing in the file is trusted; the root certificate and the anchors are, since they came another way. An entry whose leaf
+does not have the hash that is listed beside it, or whose body not the one in its leaf, was altered, and is named. Where hashes were altered too, the tree no longer
 leads to what a checkpoint signs, and the checkpoints before and after are named. Memory holds the ids of all entries (some
 100 bytes each), the tree's frontier and what was found.
 """
@@ -20,7 +20,7 @@ from app.audit.format.export_file import (
     read_header,
     read_line,
 )
-from app.audit.format.leaf import GENESIS, Leaf, leaf_hash, parse_leaf
+from app.audit.format.leaf import GENESIS, Leaf, leaf_hash, parse_body, parse_leaf, sm3
 from app.audit.format.merkle import EMPTY_ROOT, covering, is_consistent
 from app.audit.verification.checkpoints import Place, Signed
 from app.audit.verification.report import Finding, Report, Verdict, What, verdict_of
@@ -71,12 +71,13 @@ class _Reading:
         for why in signers.wrong:
             self._found("tampered", "certificate", why)
         self._signed = Signed(signers, self._findings)
-        self._anchors = self._opened(signers.open(anchors))
+        self._anchors = self._opened(signers.open(anchors) if signers.known else [])
         self._rebuilt = Rebuilt(header.chain, {anchor.size for anchor in self._anchors})
         self._next = self._last_checkpoint = header.first
         self._ended = self._followed = False
         self._ids: set[str] = set()
         self._recorded, self._recorded_by = "", -1
+        self._earliest: str | None = None
         self._purged = Purged(clock.utcnow())
         self._entries = self._bodies_gone = self._malformed = 0
         self._begin()
@@ -128,6 +129,8 @@ class _Reading:
             end=header.end,
             entries=self._entries,
             purged=self._bodies_gone,
+            recorded_first=self._earliest,
+            recorded_last=self._recorded or None,
             checkpoints=signed.good,
             anchors=good_anchors,
             size=signed.newest.size if signed.newest else None,
@@ -154,48 +157,64 @@ class _Reading:
             self._found("tampered", "chain", "line 1: the chain before entry 0 is not all zeros")
 
     def _entry(self, line: EntryLine, number: int) -> None:
-        if leaf_hash(line.leaf) != line.leaf_hash:
-            # What it says cannot be believed, its number included: it counts as the entry that belongs here.
-            if self._in_place(self._next, number):
-                self._found("tampered", "entry", "its bytes do not have the hash that the log stored: it was altered", self._next)
-                self._grow(line.leaf_hash)
+        leaf = self._leaf(line, number)
+        if leaf is None:
+            return
+        if sm3(line.body) != leaf.body_hash:
+            self._found("tampered", "entry", "its body was altered: it does not have the hash that its leaf has", leaf.seq)
             return
         try:
-            leaf = parse_leaf(line.leaf)
-        except ValueError:
-            self._found("tampered", "entry", f"line {number} has its hash but is no entry", self._next)
+            body = parse_body(line.body, leaf)
+        except ValueError as error:
+            self._found("tampered", "entry", f"it has its hash but is no entry: {error}", leaf.seq)
             return
-        if self._in_place(leaf.seq, number):
+        self._entries += 1
+        match body["kind"]:
+            case "audit.purge":
+                self._purged.purge(leaf, body)
+                self._remarks.append(f"entry {leaf.seq}: bodies of shelf {body.get('shelf')!r} went")
+            case "audit.gap":
+                self._gap(leaf.seq, body.get("lost"))
+
+    def _gone(self, line: PurgedLine, number: int) -> None:
+        leaf = self._leaf(line, number)
+        if leaf is not None:
+            self._purged.body(leaf)
+            self._bodies_gone += 1
+
+    def _leaf(self, line: EntryLine | PurgedLine, number: int) -> Leaf | None:
+        """The leaf of a line that stands in its place, with its hash; None, and told, where it does not."""
+        leaf, why = None, "its leaf was altered: it does not have the hash that the log stored"
+        if leaf_hash(line.leaf) == line.leaf_hash:
+            try:
+                leaf = parse_leaf(line.leaf)
+            except ValueError as error:
+                why = f"its leaf has its hash but is none: {error}"
+        # What an altered leaf says cannot be believed, its number included: it counts as the entry that belongs here.
+        if not self._in_place(self._next if leaf is None else leaf.seq, number):
+            return None
+        if leaf is None:
+            self._found("tampered", "entry", why, self._next)
+        else:
             self._genuine(leaf)
-            self._grow(line.leaf_hash)
+        self._rebuilt.grow(line.leaf_hash)
+        self._next += 1
+        return leaf
 
     def _genuine(self, leaf: Leaf) -> None:
-        """An entry that stands in its place with its hash."""
-        self._entries += 1
+        """A leaf that stands in its place with its hash, whatever became of its body."""
         if leaf.identity in self._ids:
             self._found("tampered", "entry", f"its id {leaf.identity!r} is that of another entry", leaf.seq)
         self._ids.add(leaf.identity)
+        self._earliest = min(self._earliest or leaf.recorded, leaf.recorded)
         if leaf.recorded > self._recorded:
             self._recorded, self._recorded_by = leaf.recorded, leaf.seq
-        self._purged.kept(leaf.recorded)
-        match leaf.kind:
-            case "audit.purge":
-                self._purged.purge(leaf.seq, leaf.body)
-                self._remarks.append(f"entry {leaf.seq}: bodies of shelf {leaf.body.get('shelf')!r} went")
-            case "audit.gap":
-                self._gap(leaf.seq, leaf.body.get("lost"))
 
     def _gap(self, seq: int, lost: object) -> None:
         if type(lost) is int and lost == 0:
             self._remarks.append(f"entry {seq}: for a time entries could not be written, and none was lost")
         else:
             self._found("gap", "gap", f"{lost if type(lost) is int else 'an unknown number of'} records were lost", seq)
-
-    def _gone(self, line: PurgedLine, number: int) -> None:
-        if self._in_place(line.seq, number):
-            self._purged.body(line.seq, line.shelf)
-            self._bodies_gone += 1
-            self._grow(line.leaf_hash)
 
     def _in_place(self, seq: int, number: int) -> bool:
         """Whether entry `seq` may stand in line `number`; entries that it leaves out are missing."""
@@ -212,10 +231,6 @@ class _Reading:
     def _missing(self, end: int) -> None:
         self._found("tampered", "order", "not in its place" if end - self._next == 1 else "not in their places", self._next, end - 1)
         self._next, self._rebuilt.lost = end, True
-
-    def _grow(self, leaf: bytes) -> None:
-        self._rebuilt.grow(leaf)
-        self._next += 1
 
     def _checkpoint(self, line: CheckpointLine, number: int) -> None:
         if self._next <= self._last_checkpoint:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from app.cli.audit.anchors import notes
 from app.cli.operator import operator
-from app.cli.options import Overrides
+from app.cli.options import Config, Overrides, Var, quiet_settings_of
 
 if TYPE_CHECKING:
     from app.audit.format.export_file import Header
@@ -15,9 +16,6 @@ if TYPE_CHECKING:
     from app.audit.reading.log import Log
 
 T = TypeVar("T")
-
-Var = Annotated[Path, typer.Option("--var", help="the folder that serve was given, for its embedded database")]
-Config = Annotated[Path | None, typer.Option(help="settings file; without it sluice.yaml in --var")]
 
 
 def export(
@@ -38,14 +36,10 @@ def export(
     """
     from app import private_files
     from app.audit.reading.export import Wanted
-    from app.instants import instant
+    from app.instants import Period
 
     _check_out(out)
-    wanted = Wanted(
-        None if begin is None else instant(begin, "--from"),
-        None if end is None else instant(end, "--to"),
-        _sizes(anchor) if anchor else (),
-    )
+    wanted = Wanted(Period.parse(begin, end, prefix="--"), _sizes(anchor) if anchor else ())
     with private_files.replacing(out) as file:
         header = _with_log(lambda log: _write(log, wanted, file.write), var, config, overrides)
     typer.echo(f"{out}: entries {header.first} to {header.end - 1} of {header.size} under the newest checkpoint", err=True)
@@ -69,7 +63,7 @@ def proof(
     _check_out(out)
     found = _with_log(lambda log: log.inclusion(seq, size, operator=operator()), var, config, overrides)
     private_files.replace(out, found.file.encode())
-    typer.echo(f"{out}: entry {seq} under the checkpoint of size {found.signed.size}", err=True)
+    typer.echo(f"{out}: entry {seq} under the checkpoint of size {found.checkpoint.size}", err=True)
 
 
 async def _write(log: "Log", wanted: "Wanted", write: Callable[[bytes], object]) -> "Header":
@@ -79,12 +73,12 @@ async def _write(log: "Log", wanted: "Wanted", write: Callable[[bytes], object])
 
     exported = await log.export(wanted, operator=operator())
     header, done = exported.header, 0
-    with typer.progressbar(length=header.end - header.first, label="entries", file=sys.stderr) as bar:
-        async with contextlib.aclosing(exported.lines) as batches:
-            async for batch in batches:
-                write(batch.lines)
-                bar.update(batch.entries - done)
-                done = batch.entries
+    with typer.progressbar(length=header.end - header.first, label="entries", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
+        async with contextlib.aclosing(exported.lines) as pieces:
+            async for piece in pieces:
+                write(piece.lines)
+                bar.update(piece.entries - done)
+                done = piece.entries
     return header
 
 
@@ -97,15 +91,10 @@ def _check_out(out: Path) -> None:
 
 
 def _sizes(anchor: Path) -> tuple[int, ...]:
-    """The sizes of the checkpoints in a file. Raises ConfigError, NoteRefused."""
-    from app.audit.format.checkpoint import notes_in, parse
-    from app.errors import ConfigError
+    """The sizes of the checkpoints in a file. Raises NotChecked, NoteRefused."""
+    from app.audit.format.checkpoint import parse_note
 
-    try:
-        text = anchor.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"--anchor: {anchor}: {getattr(error, 'strerror', None) or 'not UTF-8'}", hint="Name a file of notes.") from None
-    return tuple(parse(note)[0].size for note in notes_in(text))
+    return tuple(parse_note(note)[0].size for note in notes(anchor))
 
 
 def _with_log(work: "Callable[[Log], Awaitable[T]]", var: Path, config: Path | None, overrides: list[str] | None) -> T:
@@ -117,13 +106,10 @@ def _with_log(work: "Callable[[Log], Awaitable[T]]", var: Path, config: Path | N
     from app.audit.reading.log import Log
     from app.clock import SystemClock
     from app.database import create_engine
-    from app.observability.logs import configure_logs
     from app.observability.metrics import Metrics
     from app.postgres import urls_beside_serve
-    from app.settings import load_settings, settings_file
 
-    settings = load_settings(settings_file(config, var), tuple(overrides or ()))
-    configure_logs(settings.log_level, settings.log_format, "audit")
+    settings = quiet_settings_of(config, var, overrides, "audit")
     urls = urls_beside_serve(settings, var)
 
     async def run() -> T:

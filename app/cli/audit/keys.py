@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from app.cli.options import Overrides
+from app.cli.operator import operator
+from app.cli.options import Config, Overrides, Var, print_table, quiet_settings_of
 
 if TYPE_CHECKING:
-    from app.settings import Settings
     from app.signing.certificates import Certificate
     from app.signing.keys import KeyFolder
 
 app = typer.Typer(help="The log's keys: who signs, who signed, and what verifiers need.", no_args_is_help=True)
-
-Var = Annotated[Path, typer.Option("--var", help="the folder that serve was given; the keys are in it unless audit.keys names another")]
-Config = Annotated[Path | None, typer.Option(help="settings file; without it sluice.yaml in --var")]
 
 
 @app.command()
@@ -26,7 +23,7 @@ def rotate(*, var: Var = Path("var"), config: Config = None, overrides: Override
     """Issue the next signer and remove the private key of the last one; a running `audit run` follows within seconds."""
     from app.clock import SystemClock
 
-    _tell_signer(_open_folder(var, config, overrides).rotate(SystemClock().utcnow()))
+    _tell_signer(_open_folder(var, config, overrides).rotate(SystemClock().utcnow(), operator=operator()))
 
 
 @app.command("import")
@@ -56,7 +53,7 @@ def import_(
     if root:
         with told(root, "Name a certificate in PEM that this user may read."):
             issuer = Certificate.load_pem(root.read_bytes())
-    _tell_signer(folder.import_signer(private, public, issuer, SystemClock().utcnow()))
+    _tell_signer(folder.import_signer(private, public, issuer, SystemClock().utcnow(), operator=operator()))
 
 
 @app.command()
@@ -71,7 +68,7 @@ def export_public(
     from app.signing.key_files import read_certificates
     from app.signing.keys import keys_folder
 
-    certificates = read_certificates(keys_folder(_settings(var, config, overrides), var))
+    certificates = read_certificates(keys_folder(quiet_settings_of(config, var, overrides, "audit-keys"), var))
     for one in (certificates.root,) if root else certificates.all:
         typer.echo(f"# {one.subject}\n# SM3 fingerprint {one.fingerprint.hex()}\n{one.pem}", nl=False)
 
@@ -95,16 +92,14 @@ def list_(
     lines += [
         (row["state"], row["subject"], row["not_after"][:10], "yes" if row["key_here"] else "no", row["sm3_fingerprint"]) for row in rows
     ]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-    for line in lines:
-        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    print_table(lines)
 
 
 def _rows(var: Path, config: Path | None, overrides: list[str] | None) -> list[dict[str, Any]]:
     from app.signing.key_files import read_certificates, root_file, signer_file
     from app.signing.keys import keys_folder
 
-    folder = keys_folder(_settings(var, config, overrides), var)
+    folder = keys_folder(quiet_settings_of(config, var, overrides, "audit-keys"), var)
     certificates = read_certificates(folder)
     newest = len(certificates.signers)
     rows = [_row("root", certificates.root, root_file(folder))]
@@ -114,11 +109,13 @@ def _rows(var: Path, config: Path | None, overrides: list[str] | None) -> list[d
 
 
 def _row(state: str, certificate: "Certificate", file: Path) -> dict[str, Any]:
+    from app.instants import rfc3339
+
     return {
         "state": state,
         "subject": certificate.subject,
-        "not_before": certificate.not_before.isoformat(),
-        "not_after": certificate.not_after.isoformat(),
+        "not_before": rfc3339(certificate.not_before),
+        "not_after": rfc3339(certificate.not_after),
         "key_here": file.with_suffix(".key").exists(),
         "sm3_fingerprint": certificate.fingerprint.hex(),
     }
@@ -132,18 +129,9 @@ def _open_folder(var: Path, config: Path | None, overrides: list[str] | None) ->
     from app.signing.passphrase import passphrase_of
 
     core_dumps.forbid()
-    settings = _settings(var, config, overrides)
+    settings = quiet_settings_of(config, var, overrides, "audit-keys")
     sm2.self_test()
     return KeyFolder(keys_folder(settings, var), passphrase_of(settings, var))
-
-
-def _settings(var: Path, config: Path | None, overrides: list[str] | None) -> "Settings":
-    from app.observability.logs import configure_logs
-    from app.settings import load_settings, settings_file
-
-    settings = load_settings(settings_file(config, var), tuple(overrides or ()))
-    configure_logs(settings.log_level, settings.log_format, "audit-keys")
-    return settings
 
 
 def _tell_signer(certificate: "Certificate") -> None:

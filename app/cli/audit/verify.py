@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from app.cli.audit.anchors import notes
+
 if TYPE_CHECKING:
     from app.audit.verification.report import Finding, Report
     from app.signing.certificates import Certificate
@@ -71,7 +73,7 @@ def _report(export: str, root: Path, anchor: Path | None) -> "Report":
 
     try:
         sm2.self_test()
-        certificate, anchors = _certificate(root), _anchors(anchor) if anchor else []
+        certificate, anchors = _certificate(root), notes(anchor) if anchor else []
         with contextlib.nullcontext(sys.stdin.buffer) if export == STDIN else Path(export).open("rb") as stream:
             return verify(lines(stream), certificate, anchors)
     except OSError as error:
@@ -91,24 +93,14 @@ def _certificate(path: Path) -> "Certificate":
         raise NotChecked(f"{path}: {error.message}", hint="Name the root certificate of the log, as PEM or DER.") from None
 
 
-def _anchors(path: Path) -> list[str]:
-    from app.audit.format.checkpoint import NoteRefused, notes_in
-    from app.audit.verification.report import NotChecked
-
-    try:
-        return notes_in(path.read_text(encoding="utf-8"))
-    except UnicodeDecodeError:
-        raise NotChecked(f"{path}: no text of checkpoints") from None
-    except NoteRefused as error:
-        raise NotChecked(f"{path}: {error.message}") from None
-
-
 def _text(report: "Report") -> Iterator[str]:
     yield report.verdict
     if report.log is not None:
         yield f"  log          {report.log}"
         which = f"{report.first} to {report.end - 1}" if report.end > report.first else "none"
         yield f"  entries      {which}: {report.entries} with their bodies, {report.purged} purged"
+        if report.recorded_first is not None:
+            yield f"  recorded     {report.recorded_first} to {report.recorded_last}"
         yield f"  checkpoints  {report.checkpoints} good"
         yield f"  anchors      {report.anchors} good"
     if report.size is not None:

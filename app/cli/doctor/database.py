@@ -15,10 +15,6 @@ if TYPE_CHECKING:
 
 POSTGRES_VERSIONS = range(15, 19)
 LEAST = "Give it the role of its duty; serve has no business with more."
-_ROLE = """
-SELECT rolname::text, rolsuper, EXISTS (SELECT FROM pg_namespace WHERE nspname = 'audit' AND pg_has_role(nspowner, 'MEMBER'))
-FROM pg_roles WHERE rolname = current_user
-"""
 
 
 def database(settings: "Settings", var: Path) -> Iterator[Finding]:
@@ -93,20 +89,20 @@ def _beside_serve(settings: "Settings", var: Path, able: str) -> Finding:
 async def _reachable(duty: str, url: str) -> Finding:
     import psycopg
 
-    from app.database import conninfo
+    from app.database import conninfo, role_of
 
     name = "database" if duty == "registry" else duty
     setting = "database.url" if duty == "registry" else f"database.{duty}_url"
     try:
         async with await psycopg.AsyncConnection.connect(conninfo(url), connect_timeout=TIMEOUT_S) as connection:
             version = connection.info.server_version // 10_000
-            role = await (await connection.execute(_ROLE)).fetchone()
+            role = await role_of(connection)
     except psycopg.Error as error:
         return Finding(name, "fail", f"{setting}: {error}".strip(), "Start the server, or correct the setting.")
     if version not in POSTGRES_VERSIONS:
         return Finding(name, "fail", f"{setting}: PostgreSQL {version}", "Use a server of version 15 to 18.")
-    if role is None or role[1]:
+    if role.superuser:
         return Finding(name, "fail", f"{setting}: a superuser", LEAST)
-    if role[2] and duty != "owner":
-        return Finding(name, "fail", f"{setting}: {role[0]}, which may change the tables of the log", LEAST)
-    return Finding(name, "ok", f"PostgreSQL {version} as {role[0]}")
+    if role.owns_log and duty != "owner":
+        return Finding(name, "fail", f"{setting}: {role.name}, which may change the tables of the log", LEAST)
+    return Finding(name, "ok", f"PostgreSQL {version} as {role.name}")

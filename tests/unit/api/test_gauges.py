@@ -24,7 +24,7 @@ class Bench:
         rooms: Any = SimpleNamespace(
             clock=clock, limiter=self.limiter, readings=self.readings, registry=SimpleNamespace(tenant=lambda _: None)
         )
-        self.health = Parts(rooms, none, none, none, none, SimpleNamespace(standing=None, told=none)).health(self.metrics)
+        self.health = Parts(rooms, none, none, none, none, SimpleNamespace(newest=None), own_log_process=False).health(self.metrics)
 
     async def spend(self, lease_id: str, node: str | None) -> None:
         await self.limiter.spend(Charge(lease_id, (), 10, 50, scope="k", tenant="a", model="m", node=node))

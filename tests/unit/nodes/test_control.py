@@ -10,7 +10,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from app.clock import ManualClock
 from app.nodes import control
 from app.nodes.control import EngineControl, Wish
 from app.observability.metrics import Metrics
@@ -56,7 +55,7 @@ class Setting:
 
     def __init__(self) -> None:
         self.a, self.b, self.metrics = Engine(), Engine(), Metrics()
-        self.control = EngineControl(ManualClock(), self.metrics)
+        self.control = EngineControl(self.metrics)
         self.urls: dict[str, str] = {}
 
     def see(self, **sizes: int) -> None:
@@ -219,7 +218,7 @@ async def test_who_is_to_have_nothing_any_more_is_told_nothing(setting: Setting)
 
 def test_only_engines_with_an_address_and_a_figure_are_told() -> None:
     """Where rules have not spoken, or an engine has no such address, nobody is told anything."""
-    control = EngineControl(ManualClock(), Metrics())
+    control = EngineControl(Metrics())
     control.see(View(1, nodes=(state("a", "http://a/control", 45), state("b", "", 45), state("c", "http://c/control", None))))
 
     assert control.wishes == {"a": Wish("http://a/control", 45)}

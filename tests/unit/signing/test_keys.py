@@ -15,7 +15,7 @@ from app import private_files
 from app.errors import ConfigError
 from app.settings import load_settings
 from app.signing.certificates import Certificate, make_root, make_signer, verify_issued
-from app.signing.key_files import load_key, read_certificates
+from app.signing.key_files import load_key, read_certificates, read_root, refuse_another_root
 from app.signing.keys import KeyFolder, keys_folder
 from app.signing.sm2 import KeyRefused, PrivateKey
 from tests.fixtures.signing import MADE, PASSPHRASE
@@ -101,6 +101,39 @@ def test_a_rotation_brings_the_next_signer(key_folder: KeyFolder, keys_path: Pat
     assert key_folder.certificates == (key_folder.root, old, new)
     assert key_folder.certificate.public_key.verify(key_folder.signer.sign(b"note"), b"note")
     assert names(keys_path) == {"lock", "root.key", "root.pem", "signers/0001.pem", "signers/0002.key", "signers/0002.pem"}
+
+
+def test_a_folder_that_was_opened_is_held_to_its_root(key_folder: KeyFolder, keys_path: Path, tmp_path: Path):
+    """Another folder in its place, with however many signers, is refused with both fingerprints, and what was opened stays."""
+    root, signer = key_folder.root, key_folder.certificate
+    keys_path.rename(tmp_path / "away")
+    other = KeyFolder(keys_path, PASSPHRASE)
+    other.open_or_make(MADE)
+    other.rotate(MADE)
+    assert key_folder.current_changed()
+
+    with pytest.raises(ConfigError, match=f"{root.fingerprint.hex()}, and .* has another, {other.root.fingerprint.hex()}"):
+        key_folder.open(MADE)
+    assert (key_folder.root, key_folder.certificate) == (root, signer)
+
+
+def test_the_root_of_a_log_is_the_only_one(key_folder: KeyFolder, keys_path: Path, tmp_path: Path):
+    """The log's own folder passes; another root or none is refused, and the remedy is the backup."""
+    refuse_another_root(keys_path, read_root(keys_path), key_folder.root)
+
+    with pytest.raises(ConfigError, match="has none") as refused:
+        refuse_another_root(tmp_path / "gone", read_root(tmp_path / "gone"), key_folder.root)
+    assert "backup" in refused.value.advice
+    assert not (tmp_path / "gone").exists()
+
+
+def test_the_folder_knows_who_had_a_signer_made(key_folder: KeyFolder, keys_path: Path):
+    """It stands beside the certificate; what a process made, or what nobody can read, is nobody's."""
+    new = key_folder.rotate(NEXT_YEAR, operator="cli:alice")
+
+    assert [key_folder.maker(signer) for signer in key_folder.certificates[1:]] == [None, "cli:alice"]
+    (keys_path / "signers" / "0002.by").write_bytes(b"cli:\xff")
+    assert key_folder.maker(new) is None
 
 
 def test_a_running_process_notices_a_rotation(key_folder: KeyFolder, keys_path: Path):

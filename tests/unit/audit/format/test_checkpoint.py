@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.audit.format import checkpoint
-from app.audit.format.checkpoint import DASH, MAX_SIGNATURES, Checkpoint, NoteRefused, key_id, notes_in, opened, parse, sign
+from app.audit.format.checkpoint import DASH, MAX_SIGNATURES, Checkpoint, NoteRefused, key_id, open_note, parse_note, sign_note, split_notes
 from app.signing.sm2 import PrivateKey
 
 LOG = "01900000-0000-7000-8000-00000000000f"
@@ -17,7 +17,7 @@ OTHER = "sluice/01900000-0000-7000-8000-000000000010"
 HEAD = Checkpoint(ORIGIN, 1234, bytes(range(32)))
 KEY, STRANGER = PrivateKey.generate(), PrivateKey.generate()
 KEYS = {key_id(ORIGIN, KEY.spki): KEY.public}
-NOTE = sign(HEAD, KEY)
+NOTE = sign_note(HEAD, KEY)
 ROOT = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 
 
@@ -64,13 +64,13 @@ def test_a_key_id_is_of_name_algorithm_and_key():
 
 def test_what_is_signed_is_opened():
     """A note opens to its checkpoint and the id of the key that signed it."""
-    assert opened(NOTE, ORIGIN, KEYS) == (HEAD, key_id(ORIGIN, KEY.spki))
+    assert open_note(NOTE, ORIGIN, KEYS) == (HEAD, key_id(ORIGIN, KEY.spki))
 
 
 @pytest.mark.parametrize("size", [0, 1, 2**53 + 1, 2**63 - 1])
 def test_sizes_are_exact(size: int):
     """The size survives at any magnitude that the log can have."""
-    assert opened(sign(Checkpoint(ORIGIN, size, bytes(32)), KEY), ORIGIN, KEYS)[0].size == size
+    assert open_note(sign_note(Checkpoint(ORIGIN, size, bytes(32)), KEY), ORIGIN, KEYS)[0].size == size
 
 
 def test_unknown_keys_are_passed_over():
@@ -78,9 +78,9 @@ def test_unknown_keys_are_passed_over():
     strangers = [line(signed_by(STRANGER)), line(b"witness and signature", "witness.example"), line(signed_by(KEY), OTHER)]
     note = note_of(HEAD.text.decode(), *strangers, line(signed_by(KEY)))
 
-    assert opened(note, ORIGIN, KEYS)[0] == HEAD
+    assert open_note(note, ORIGIN, KEYS)[0] == HEAD
     with pytest.raises(NoteRefused, match="size 1234 is not signed by a key of this log"):
-        opened(note_of(HEAD.text.decode(), *strangers), ORIGIN, KEYS)
+        open_note(note_of(HEAD.text.decode(), *strangers), ORIGIN, KEYS)
 
 
 def test_a_known_key_with_a_wrong_signature_refuses_the_note():
@@ -88,16 +88,16 @@ def test_a_known_key_with_a_wrong_signature_refuses_the_note():
     wrong = key_id(ORIGIN, KEY.spki) + KEY.sign(b"something else")
     for lines in ([line(wrong)], [line(signed_by(KEY)), line(wrong)], [line(wrong), line(signed_by(KEY))]):
         with pytest.raises(NoteRefused, match="size 1234 has a signature that is not of what it says"):
-            opened(note_of(HEAD.text.decode(), *lines), ORIGIN, KEYS)
+            open_note(note_of(HEAD.text.decode(), *lines), ORIGIN, KEYS)
 
 
 def test_another_log_is_refused():
     """A note that is signed by the same key for another log is refused, and so is its signature under our name."""
     elsewhere = Checkpoint(OTHER, HEAD.size, HEAD.root)
     with pytest.raises(NoteRefused, match=f"a checkpoint of the log '{OTHER}', not of '{ORIGIN}'"):
-        opened(sign(elsewhere, KEY), ORIGIN, KEYS)
+        open_note(sign_note(elsewhere, KEY), ORIGIN, KEYS)
     with pytest.raises(NoteRefused, match="not of what it says"):
-        opened(note_of(HEAD.text.decode(), line(signed_by(KEY, elsewhere.text))), ORIGIN, KEYS)
+        open_note(note_of(HEAD.text.decode(), line(signed_by(KEY, elsewhere.text))), ORIGIN, KEYS)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_another_text_is_refused(old: str, new: str):
     assert changed != NOTE
 
     with pytest.raises(NoteRefused):
-        opened(changed, ORIGIN, KEYS)
+        open_note(changed, ORIGIN, KEYS)
 
 
 @pytest.mark.parametrize(
@@ -146,14 +146,14 @@ def test_another_text_is_refused(old: str, new: str):
 def test_what_is_no_note_is_refused(note: str):
     """Text without the shape of a note is refused."""
     with pytest.raises(NoteRefused):
-        parse(note)
+        parse_note(note)
 
 
 def test_a_note_cut_anywhere_is_refused():
     """No beginning of a note is a note."""
     for end in range(len(NOTE)):
         with pytest.raises(NoteRefused):
-            opened(NOTE[:end], ORIGIN, KEYS)
+            open_note(NOTE[:end], ORIGIN, KEYS)
 
 
 @given(st.integers(0, len(NOTE) - 1), st.characters(exclude_categories=["Cs"]))
@@ -162,36 +162,36 @@ def test_a_note_with_another_character_is_refused(at: int, other: str):
     changed = NOTE[:at] + other + NOTE[at + 1 :]
     if changed != NOTE:
         with pytest.raises(NoteRefused):
-            opened(changed, ORIGIN, KEYS)
+            open_note(changed, ORIGIN, KEYS)
 
 
 def test_a_note_is_bounded():
     """Notes of more signatures or characters than any checkpoint are refused before anything is verified."""
     many = [line(signed_by(KEY))] * MAX_SIGNATURES
-    assert opened(note_of(HEAD.text.decode(), *many), ORIGIN, KEYS)[0] == HEAD
+    assert open_note(note_of(HEAD.text.decode(), *many), ORIGIN, KEYS)[0] == HEAD
 
     with pytest.raises(NoteRefused, match="more than 16 signatures"):
-        parse(note_of(HEAD.text.decode(), *many, many[0]))
+        parse_note(note_of(HEAD.text.decode(), *many, many[0]))
     with pytest.raises(NoteRefused, match="larger than any checkpoint"):
-        parse(note_of("x" * checkpoint.MAX_NOTE_BYTES))
+        parse_note(note_of("x" * checkpoint.MAX_NOTE_BYTES))
 
 
 @pytest.mark.parametrize("signature", [b"", b"\x00" * 4])
 def test_a_signature_without_a_signature_is_refused(signature: bytes):
     """A line that holds no more than a key's id is malformed, whoever it names."""
     with pytest.raises(NoteRefused):
-        parse(note_of(HEAD.text.decode(), line(signature, "witness.example")))
+        parse_note(note_of(HEAD.text.decode(), line(signature, "witness.example")))
 
 
 def test_notes_are_found_one_after_the_other():
     """Notes that follow each other, with empty lines or none between, and with the line ends of mail, are found as they were."""
-    second = sign(Checkpoint(ORIGIN, 1240, bytes(32)), KEY)
+    second = sign_note(Checkpoint(ORIGIN, 1240, bytes(32)), KEY)
 
-    assert notes_in(NOTE) == [NOTE]
-    assert notes_in(NOTE + second) == [NOTE, second]
-    assert notes_in(f"\n{NOTE}\n\n{second}".rstrip("\n")) == [NOTE, second]
-    assert notes_in(f"{NOTE}\n{second}\n".replace("\n", "\r\n")) == [NOTE, second]
-    assert notes_in(note_of(HEAD.text.decode(), line(b"witnessed", "w"), line(signed_by(KEY))) + second)[1:] == [second]
+    assert split_notes(NOTE) == [NOTE]
+    assert split_notes(NOTE + second) == [NOTE, second]
+    assert split_notes(f"\n{NOTE}\n\n{second}".rstrip("\n")) == [NOTE, second]
+    assert split_notes(f"{NOTE}\n{second}\n".replace("\n", "\r\n")) == [NOTE, second]
+    assert split_notes(note_of(HEAD.text.decode(), line(b"witnessed", "w"), line(signed_by(KEY))) + second)[1:] == [second]
 
 
 @pytest.mark.parametrize(
@@ -200,4 +200,4 @@ def test_notes_are_found_one_after_the_other():
 def test_a_text_with_anything_else_is_not_notes(text: str):
     """A file with anything but notes is refused, so that no anchor is overlooked."""
     with pytest.raises(NoteRefused, match="no checkpoint, but"):
-        notes_in(text)
+        split_notes(text)

@@ -8,8 +8,12 @@ from hypothesis import strategies as st
 
 from app.audit.format import export_file
 from app.audit.format.export_file import CheckpointLine, Consistency, EndLine, EntryLine, Header, LineRefused, NotAnExport, PurgedLine
+from app.audit.format.leaf import Leaf
 
 HASH, OTHER = bytes(range(32)), bytes(range(32, 64))
+LEAF = Leaf(2, "01900000-0000-7000-8000-000000000002", "2026-11-30T00:00:00.000000Z", "d400", OTHER).text
+BODY = b'{"body":1,"leaf":"%b","skeleton":{"purged":{}}}' % (b"00" * 32)
+"""An object that has the names of the line around it, too."""
 HEADER = Header(
     log="sluice/0192",
     first=2,
@@ -23,8 +27,8 @@ HEADER = Header(
     consistency=(Consistency(1, (HASH, OTHER)),),
 )
 LINES = [
-    EntryLine(b'{"body":{},"retention":"d400","seq":2}', HASH),
-    PurgedLine(2, "d365-2026-11", HASH),
+    EntryLine(BODY, LEAF, HASH),
+    PurgedLine(LEAF, HASH),
     CheckpointLine("sluice/0192\n3\n…\n\n\u2014 x y\n"),
     EndLine(1, HASH),
 ]
@@ -42,12 +46,12 @@ def test_a_header_has_one_spelling():
 
 
 def test_lines_have_one_spelling():
-    """Entries are the leaf's own bytes between two fixed pieces; the other lines are sorted and compact."""
+    """Bodies and leaves are their own bytes between fixed pieces; the other lines are sorted and compact."""
     h = HASH.hex()
 
     assert [
-        '{"entry":{"body":{},"retention":"d400","seq":2},"leaf":"' + h + '"}\n',
-        '{"leaf":"' + h + '","purged":{"seq":2,"shelf":"d365-2026-11"}}\n',
+        f'{{"body":{BODY.decode()},"leaf":"{h}","skeleton":{LEAF.decode()}}}\n',
+        f'{{"leaf":"{h}","purged":{LEAF.decode()}}}\n',
         '{"checkpoint":"sluice/0192\\n3\\n…\\n\\n\u2014 x y\\n"}\n',
         '{"end":{"chain":"' + h + '","entries":1}}\n',
     ] == [line.line().decode() for line in LINES]
@@ -64,7 +68,7 @@ def test_what_is_written_is_read():
     [
         (b"", "does not begin"),
         (b"\x00\xff\n", "does not begin"),
-        (b'{"entry":{}}\n', "does not begin"),
+        (b'{"body":{}}\n', "does not begin"),
         (b'{"sluice_audit_export":x,\n', "does not begin"),
         (HEADER.line().replace(b":1,", b":2,", 1), "format 2, this program reads 1"),
     ],
@@ -109,10 +113,14 @@ def test_a_header_that_is_spelled_otherwise_is_refused(line: bytes):
         b"nonsense\n",
         b"\xff\xfe\n",
         b'{"entry":{}}\n',
+        b'{"body":{}}\n',
+        b'{"body":{},"leaf":"' + b"0" * 64 + b'"}\n',
         LINES[0].line()[:-1],
         LINES[0].line().replace(b"0a0b", b"0A0b"),
         LINES[0].line().replace(b"0a0b", b"0g0b"),
-        LINES[1].line().replace(b'"seq":2', b'"seq":"2"'),
+        LINES[0].line().replace(b"0a0b", b"0a"),
+        LINES[1].line()[:-1],
+        LINES[1].line().replace(b"0a0b", b"0A0b"),
         LINES[1].line().replace(b'"purged"', b'"x":1,"purged"'),
         LINES[2].line().replace(b'"sluice', b' "sluice'),
         LINES[2].line()[:-1] + b"\r\n",

@@ -2,6 +2,7 @@
 
 import subprocess
 from datetime import UTC, datetime, timedelta, timezone
+from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -23,12 +24,30 @@ def test_sm3_is_the_standards():
     assert leaf.sm3(b"abcd" * 16).hex() == "debe9ff92275b8a138604889c18e5a4d6fdb70e5387e5765293dcba39c0c5732"
 
 
-def test_leaf_bytes_are_canonical():
-    """A leaf is the canonical form of its three members, with the body's own bytes inside."""
-    body = canonical({"v": 1, "reason": "预算 é"})
+IDENTITY = UUID("0190A0B0-0000-7000-8000-000000000007")
+RECORDED = datetime(2026, 11, 30, 23, 59, 59, 7, tzinfo=UTC)
 
-    assert leaf.leaf_bytes(7, "d365", body) == '{"body":{"reason":"预算 é","v":1},"retention":"d365","seq":7}'.encode()
-    assert leaf.leaf_bytes(7, "d365", body) == canonical({"seq": 7, "retention": "d365", "body": {"v": 1, "reason": "预算 é"}})
+
+def test_the_text_of_a_leaf_is_canonical():
+    """A leaf is the canonical form of its five members, the hash of the body's own bytes among them, and reads as what it was."""
+    one = leaf.Leaf.of(7, IDENTITY, RECORDED, "d365", b"abc")
+    members = {
+        "seq": 7,
+        "retention": "d365",
+        "recorded": "2026-11-30T23:59:59.000007Z",
+        "id": "0190a0b0-0000-7000-8000-000000000007",
+        "body": "66c7f0f462eeedd9d1f2d46bdc10e4e24167c4875cf2f7a2297da02b8f4ba8e0",
+    }
+
+    assert canonical(members) == one.text
+    assert leaf.parse_leaf(one.text) == one
+
+
+@pytest.mark.parametrize("text", [b"", b"{}", b"\xff", b'{"body":{},"retention":"d365","seq":7}'])
+def test_what_is_no_leaf_is_refused(text: bytes):
+    """Other bytes, of whatever form, say nothing."""
+    with pytest.raises(ValueError, match=r"body, id, recorded, retention and seq|codec"):
+        leaf.parse_leaf(text)
 
 
 def test_hashes_are_what_openssl_says():
@@ -57,4 +76,4 @@ def test_hashes_remember_nothing(inputs: list[bytes]):
 )
 def test_a_shelf_is_a_month_of_utc(recorded: datetime, shelf: str):
     """A body's shelf is its class and the month in UTC, whatever zone the instant is written in."""
-    assert leaf.shelf("d365", recorded) == shelf
+    assert leaf.Leaf.of(0, IDENTITY, recorded, "d365", b"").shelf == shelf

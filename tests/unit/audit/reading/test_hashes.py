@@ -25,7 +25,7 @@ class Kept:
         for leaf in LEAVES:
             self.rows |= {tree: hashed for tree, hashed in frontier.append(leaf) if tree.level % STORED_LEVELS == 0}
 
-    async def execute(self, _: Any, given: dict[str, list[int]]) -> list[tuple[int, int, bytes]]:
+    async def exec_driver_sql(self, _: Any, given: dict[str, list[int]]) -> list[tuple[int, int, bytes]]:
         """The rows of spans of leaves, or of levels."""
         levels = given.get("levels", [0] * len(given["begins"]))
         spans = zip(levels, given["begins"], given["ends"], strict=True)

@@ -93,7 +93,7 @@ def test_retention_is_named_by_days(days: int | None, name: str):
 def test_envelope_is_complete_and_nothing_is_null_in_it():
     """An entry holds the common members and its details; details that are not known are absent."""
     details = {"policy_revision": "r1", "previous_revision": None}
-    sealed = entry.seal("policy.activated", recorded=AT, operator="sluice", tenant="a", outcome="done", details=details)
+    sealed = entry.make_entry("policy.activated", recorded=AT, operator="sluice", tenant="a", outcome="done", details=details)
 
     assert sealed.body == (
         b'{"id":"' + str(sealed.id).encode() + b'","kind":"policy.activated","operator":"sluice","outcome":"done",'
@@ -105,7 +105,9 @@ def test_envelope_is_complete_and_nothing_is_null_in_it():
 def test_sealed_texts_stand_under_the_id_they_were_sealed_for():
     """Texts that open under one entry id alone are in the entry with that id."""
     texts = entry.Sealed(ID, {"reason": "s1:key:text"})
-    sealed = entry.seal("quota.approved", recorded=AT, operator="op", tenant="a", outcome="done", details={"proposal": "p"}, sealed=texts)
+    sealed = entry.make_entry(
+        "quota.approved", recorded=AT, operator="op", tenant="a", outcome="done", details={"proposal": "p"}, sealed=texts
+    )
     body = orjson.loads(sealed.body)
 
     assert (sealed.id, body["id"], body["sealed"]) == (ID, str(ID), {"reason": "s1:key:text"})
@@ -133,4 +135,4 @@ def test_what_the_log_could_not_hold_never_becomes_an_entry(wrong: dict, problem
     """Another kind, member, outcome, value, time or size is refused where it is written, and the refusal says what is wrong."""
     right = {"kind": "quota.approved", "recorded": AT, "operator": "op", "tenant": "a", "outcome": "done", "details": {"proposal": "p"}}
     with pytest.raises(ValueError, match=problem):
-        entry.seal(**right | wrong)
+        entry.make_entry(**right | wrong)

@@ -31,7 +31,7 @@ def test_no_kind_is_written_that_is_not_listed():
         node
         for path in Path(app.__file__).parent.rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "seal" and node.args
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "make_entry" and node.args
     ]
     named = {call.args[0].value for call in calls if isinstance(call.args[0], ast.Constant)}
 

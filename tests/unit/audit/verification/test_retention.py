@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from app.audit.format.leaf import Leaf
 from app.audit.verification.retention import Purged, kept_until
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -32,9 +33,13 @@ def test_another_name_is_no_shelf(shelf: str):
     assert kept_until(shelf) is None
 
 
-def purge(seq: int, first: int, last: int, count: int) -> tuple[int, dict]:
+def leaf(seq: int, recorded: str = "2026-11-30T23:59:59.999999Z") -> Leaf:
+    return Leaf(seq, f"01900000-0000-7000-8000-{seq:012}", recorded, "d365", bytes(32))
+
+
+def purge(seq: int, first: int, last: int, count: int) -> tuple[Leaf, dict]:
     """An entry that says that bodies of the shelf went, after their time."""
-    return seq, {"shelf": "d365-2026-11", "recorded": "2028-01-01T00:00:00.000000Z", "first": first, "last": last, "count": count}
+    return leaf(seq, "2028-01-01T00:00:00.000000Z"), {"shelf": "d365-2026-11", "first": first, "last": last, "count": count}
 
 
 @pytest.mark.parametrize(
@@ -48,13 +53,13 @@ def purge(seq: int, first: int, last: int, count: int) -> tuple[int, dict]:
         ([], 1),
     ],
 )
-def test_purges_of_a_shelf_count_together(purges: list[tuple[int, dict]], faults: int):
+def test_purges_of_a_shelf_count_together(purges: list[tuple[Leaf, dict]], faults: int):
     """What went has to lie within what the purges of its shelf name, and be no more than they count."""
     purged = Purged(NOW)
     for seq in (2, 3, 5):
-        purged.body(seq, "d365-2026-11")
-    for seq, body in purges:
-        purged.purge(seq, body)
+        purged.body(leaf(seq))
+    for entry, body in purges:
+        purged.purge(entry, body)
 
     assert [(first, last) for first, last, _ in purged.faults()] == [(2, 5)] * faults
 

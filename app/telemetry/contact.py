@@ -1,8 +1,9 @@
-"""When trouble is news: once for each kind, not while somebody who may be starting has yet to be heard of, or again each minute."""
+"""When the silence of a program is news: not while it may be starting; and what is told again each minute while it goes on."""
 
 import math
 
 from app.clock import Clock
+from app.trouble import Trouble
 
 FIRST_CONTACT_MS = 5000.0
 """Programs that start together hear of each other within one or two seconds on busy cores; after this, silence is news."""
@@ -10,27 +11,25 @@ REMIND_MS = 60_000.0
 """A line a minute is seen by whoever looks at the log now, and fills none."""
 
 
-class Trouble:
-    """The trouble with one program that is asked again and again."""
+class Contact:
+    """Whether one program that is asked again and again answers, and the trouble with it."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._patient_until_ms = clock.monotonic_ms() + FIRST_CONTACT_MS
-        self._told: str | None = None
+        self._trouble = Trouble()
 
     def unheard(self, why: str) -> bool:
         """It gave no good answer: whether that is news."""
-        return self._clock.monotonic_ms() >= self._patient_until_ms and self._is_new(why)
+        return self._clock.monotonic_ms() >= self._patient_until_ms and self._trouble.is_news(why)
 
     def heard(self, why: str | None = None) -> bool:
         """It answered, with something wrong or nothing: whether that is news."""
         self._patient_until_ms = -math.inf
-        return self._is_new(why)
-
-    def _is_new(self, why: str | None) -> bool:
-        new = why is not None and why != self._told
-        self._told = why
-        return new
+        if why is None:
+            self._trouble.over()
+            return False
+        return self._trouble.is_news(why)
 
 
 class Reminder:

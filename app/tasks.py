@@ -1,0 +1,10 @@
+"""Tasks that nobody waits for to their end."""
+
+import asyncio
+from typing import Any
+
+
+def retrieve(task: asyncio.Task[Any]) -> None:
+    """Read what `task` ended with, so that it is not reported as never retrieved: whoever began it may have stopped waiting."""
+    if not task.cancelled():
+        task.exception()
