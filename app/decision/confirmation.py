@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from app.audit.records.access import Asked
+from app.audit.records.access import RequestFacts
 from app.policy.terms import Terms
 
 MET_HERE = "audit"
@@ -17,7 +17,7 @@ MET_HERE = "audit"
 class Confirmation:
     """What the entry will say once the gateway has met everything."""
 
-    asked: Asked
+    asked: RequestFacts
     retention_days: int | None
     owed: tuple[str, ...]
     """Codes of obligations."""
@@ -34,7 +34,7 @@ class Confirmation:
     def unpack(cls, packed: bytes) -> "Confirmation":
         """What `pack` gave."""
         fields: dict[str, Any] = orjson.loads(packed)
-        return cls(Asked(**fields["asked"]), fields["retention_days"], tuple(fields["owed"]))
+        return cls(RequestFacts(**fields["asked"]), fields["retention_days"], tuple(fields["owed"]))
 
 
 def owed_by_gateway(terms: Terms) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from app.audit.intake.intake import Intake
 from app.audit.intake.pending import Pending
 from app.audit.people.people import People
 from app.audit.people.subject_keys import SubjectKey
-from app.audit.records.access import AccessOutcome, Asked, access_confirmed, policy_refusal, sensitive_access, waiver_used
+from app.audit.records.access import AccessOutcome, RequestFacts, access_confirmed, policy_refusal, sensitive_access, waiver_used
 from app.audit.records.entry import Entry
 from app.catalog.models import ModelSpec
 from app.clock import Clock
@@ -30,10 +30,10 @@ from app.policy.terms import Deny, Terms
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _Record:
     """One decision as its entries tell it."""
 
-    asked: Asked
+    asked: RequestFacts
     texts: Mapping[str, str | None] = field(repr=False)
     """What is only told sealed."""
     key: SubjectKey
@@ -102,13 +102,13 @@ class Records:
             raise
         self._worked_ms, self._again_ms = self._clock.monotonic_ms(), -math.inf
 
-    async def _tell(self, asking: Asking, spec: ModelSpec | None, terms: Terms | None, decision: Decision) -> _Told:
+    async def _tell(self, asking: Asking, spec: ModelSpec | None, terms: Terms | None, decision: Decision) -> _Record:
         request, peer, pseudonyms = asking.request, asking.peer, self._people.pseudonyms
         subject_id = request.subject.id if request.subject else None
         subject = pseudonyms.subject(request.tenant, subject_id) if subject_id else None
         address = pseudonyms.address(request.tenant, peer) if peer else None
         action, purpose = _in_clear(asking, spec)
-        asked = Asked(
+        asked = RequestFacts(
             operator=asking.caller.name,
             tenant=request.tenant,
             model=request.model,
@@ -129,7 +129,7 @@ class Records:
         }
         with self._intake.gaps.refusing():
             key = await self._people.keys.key(subject or address or pseudonyms.operator(asking.caller.name))
-        return _Told(asked, texts, key, self._clock.utcnow(), _retention_days(spec, terms))
+        return _Record(asked, texts, key, self._clock.utcnow(), _retention_days(spec, terms))
 
 
 def _is_sensitive(spec: ModelSpec | None, terms: Terms | None) -> bool:
@@ -150,7 +150,7 @@ def _in_clear(asking: Asking, spec: ModelSpec | None) -> tuple[str | None, str |
     return action if action in actions else None, purpose if purpose in purposes else None
 
 
-def _waiver(told: _Told, waived: Sequence[Deny], decision: Decision) -> Entry:
+def _waiver(told: _Record, waived: Sequence[Deny], decision: Decision) -> Entry:
     return waiver_used(
         told.asked,
         "allowed" if decision.allow else "refused",
@@ -161,7 +161,7 @@ def _waiver(told: _Told, waived: Sequence[Deny], decision: Decision) -> Entry:
     )
 
 
-def _access(told: _Told, decision: Decision, owed: Sequence[str]) -> Entry:
+def _access(told: _Record, decision: Decision, owed: Sequence[str]) -> Entry:
     granted: AccessOutcome = "unconfirmed" if owed else "allowed"
     return sensitive_access(
         told.asked,
@@ -174,7 +174,7 @@ def _access(told: _Told, decision: Decision, owed: Sequence[str]) -> Entry:
     )
 
 
-def _refusal(told: _Told, decision: Decision) -> Entry:
+def _refusal(told: _Record, decision: Decision) -> Entry:
     return policy_refusal(
         told.asked,
         recorded=told.recorded,

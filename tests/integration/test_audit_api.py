@@ -16,7 +16,7 @@ from app.audit.format.leaf import leaf_hash, parse_leaf, sm3
 from app.audit.format.merkle import is_consistent, root_by_inclusion
 from app.audit.reading.export import Wanted
 from app.audit.reading.lag import LEADER_LOCK, TENDING_LOCK
-from app.audit.records.access import Asked, sensitive_access
+from app.audit.records.access import RequestFacts, sensitive_access
 from app.audit.records.entry import Entry, Sealed
 from app.audit.verification.verify import verify
 from app.auth.keys import Principal
@@ -164,7 +164,7 @@ async def test_filters_leave_what_they_name(grown_log: GrownLog, api: FastAPI):
     await grown_log.grow(1, kind="policy.refusal", recorded=days[2], tenant="c")
     await grown_log.damage("UPDATE audit.body SET model = 'm' WHERE seq = 2")
     decision, subject = "0192aaaa-0000-7000-8000-000000000003", "p1:" + "ab" * 32
-    who = Asked(operator="gw", tenant="b", model="m", decision_id=decision, policy_revision="r1", subject=subject)
+    who = RequestFacts(operator="gw", tenant="b", model="m", decision_id=decision, policy_revision="r1", subject=subject)
     await grown_log.add(sensitive_access(who, "allowed", recorded=days[3], retention_days=365))
 
     for query, found in FILTERED:
@@ -410,7 +410,9 @@ async def test_sealed_members_are_opened_for_whoever_asks(grown_log: GrownLog, a
 
 def access(sealed: Sealed, *, tenant: str = "a", subject: str | None = None) -> Entry:
     """An access about which something is sealed."""
-    asked = Asked(operator="gw", tenant=tenant, model="m", decision_id=str(uuid7()), policy_revision="r1", action="infer", subject=subject)
+    asked = RequestFacts(
+        operator="gw", tenant=tenant, model="m", decision_id=str(uuid7()), policy_revision="r1", action="infer", subject=subject
+    )
     return sensitive_access(asked, "allowed", recorded=MADE, retention_days=365, sealed=sealed)
 
 

@@ -75,7 +75,7 @@ class Gaps:
             raise
 
     def close(self) -> tuple[Entry, ...]:
-        """The gap that is to be written now, at most one. The same again until it is `told`."""
+        """The gap that is to be written now, at most one. The same again until it is `committed`."""
         if self._closed is None and self._began is not None:
             now = self._clock.utcnow()
             reason: Reason = "database_down" if self._down else "full"
@@ -85,7 +85,7 @@ class Gaps:
             self._began, self._down, self._refused, self._lost = None, False, 0, 0
         return () if self._closed is None else (self._closed,)
 
-    def told(self, *gaps: Entry) -> None:
+    def committed(self, *gaps: Entry) -> None:
         """These are committed."""
         if self._closed in gaps:
             self._closed = self._closed_began = None

@@ -64,7 +64,7 @@ class Intake:
             self.gaps.failed()
             self._count(entries, "down")
             raise
-        self.gaps.told(*told)
+        self.gaps.committed(*told)
         self._count((*told, *entries), "written")
 
     def _count(self, entries: Sequence[Entry], result: str) -> None:

@@ -11,7 +11,7 @@ AccessOutcome = Literal["allowed", "refused", "unconfirmed"]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestFacts:
     """What a decision's entry says of the request in clear: who asked for what, by which rules. Subject and address are pseudonyms."""
 
     operator: str
@@ -50,7 +50,7 @@ Reasons = Sequence[Mapping[str, Any]]
 
 
 def sensitive_access(
-    asked: Asked,
+    asked: RequestFacts,
     outcome: AccessOutcome,
     *,
     recorded: datetime,
@@ -71,7 +71,7 @@ def sensitive_access(
     )
 
 
-def access_confirmed(asked: Asked, *, recorded: datetime, retention_days: int | None, obligations_met: Sequence[str]) -> Entry:
+def access_confirmed(asked: RequestFacts, *, recorded: datetime, retention_days: int | None, obligations_met: Sequence[str]) -> Entry:
     """The gateway says that it met the obligations of an unconfirmed access. It has no sealed text: the access has them."""
     return asked.entry(
         "sensitive.access",
@@ -85,14 +85,14 @@ def access_confirmed(asked: Asked, *, recorded: datetime, retention_days: int | 
 
 
 def policy_refusal(
-    asked: Asked, *, recorded: datetime, reasons: Reasons, retention_days: int | None = None, sealed: Sealed | None = None
+    asked: RequestFacts, *, recorded: datetime, reasons: Reasons, retention_days: int | None = None, sealed: Sealed | None = None
 ) -> Entry:
     """A refusal by policy (403)."""
     return asked.entry("policy.refusal", "refused", recorded=recorded, retention_days=retention_days, sealed=sealed, reasons=reasons)
 
 
 def waiver_used(
-    asked: Asked,
+    asked: RequestFacts,
     outcome: Literal["allowed", "refused"],
     *,
     recorded: datetime,

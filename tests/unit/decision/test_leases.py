@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from app.audit.records.access import Asked
+from app.audit.records.access import RequestFacts
 from app.auth.keys import Principal
 from app.clock import ManualClock
 from app.decision.confirmation import Confirmation
@@ -17,7 +17,7 @@ from app.observability.metrics import Metrics
 
 CALLER = Principal("k-1", "gw", frozenset(("gateway",)), frozenset(("a",)))
 OWED = Confirmation(
-    Asked(operator="gw", tenant="a", model="m", decision_id="d-1", policy_revision="r1", quota_version=3), 365, ("log", "mask")
+    RequestFacts(operator="gw", tenant="a", model="m", decision_id="d-1", policy_revision="r1", quota_version=3), 365, ("log", "mask")
 )
 
 

@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 
 import orjson
 
-from app.audit.records.access import Asked, access_confirmed, policy_refusal, sensitive_access, waiver_used
+from app.audit.records.access import RequestFacts, access_confirmed, policy_refusal, sensitive_access, waiver_used
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
-ASKED = Asked(operator="gw1", tenant="a", model="m", action="infer", decision_id="d", policy_revision="r", quota_version=4)
+ASKED = RequestFacts(operator="gw1", tenant="a", model="m", action="infer", decision_id="d", policy_revision="r", quota_version=4)
 REASONS = [{"code": "sensitive_role", "rule": "sensitive_models"}]
 
 
