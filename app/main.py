@@ -27,6 +27,7 @@ from app.audit.intake.writers import Writers
 from app.audit.people.people import People
 from app.audit.reading.lag import LOOK_EVERY_S
 from app.audit.reading.log import Log
+from app.audit.reading.refusals import Refusals
 from app.auth.keys import Keys, Principal
 from app.background import Background
 from app.catalog.catalog import Catalog
@@ -163,7 +164,7 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
         status_router(health, metrics, lambda: describe(readings.view)),
         quota_router(registry, _principal),
         lease_router(limiter, registry, _principal),
-        audit_router(audit, people, _principal),
+        audit_router(audit, people, Refusals(writers.pending, clock), _principal),
     )
     cold = _cold(lifespan, routers, bundle_routes(loader, around.opa_token))
     hot = HotRoutes(once, Leases(limiter, records, settings.lease.ttl_ms))

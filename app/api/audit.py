@@ -1,11 +1,12 @@
 """/audit: what is in the log, proofs of it, and files that are checked elsewhere. For auditors and admins.
 
-Whoever asks for entries, the proof of one, or an export is recorded in the log before the answer leaves; whoever asks for a
-checkpoint or a proof between two is not, since these hold no entry.
+Whoever asks for entries, the proof of one, or an export is recorded in the log before the answer leaves, and so, soon after,
+is whoever asks for them with a key that may not; whoever asks for a checkpoint or a proof between two is not, since these hold
+no entry. A call without a key in force (401), or that no reader could make (400), leaves no entry.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -33,10 +34,11 @@ from app.audit.people.pseudonyms import Pseudonyms
 from app.audit.reading.entries import MAX_PAGE, Filters, Page
 from app.audit.reading.export import MAX_ANCHORS, Wanted
 from app.audit.reading.log import Export, Log
+from app.audit.reading.refusals import Refusals
 from app.audit.records.entry import MAX_INTEGER
 from app.audit.records.kinds import KINDS
 from app.auth.keys import Principal
-from app.errors import BadRequest, DependencyDown
+from app.errors import BadRequest, DependencyDown, Forbidden
 from app.ids import identifier, model_id, tenant_id
 from app.instants import Period
 
@@ -59,17 +61,38 @@ To = Annotated[str | None, Query(alias="to", description="recorded before; RFC 3
 Open = Annotated[bool, Query(alias="open", description="with sealed members in clear; the record of the read says so")]
 
 
-def audit_router(audit: Log, people: People, principal: Callable[..., Any]) -> APIRouter:
+class _Readers:
+    """The dependencies that give the name of a caller who may read, and raise Forbidden for all others."""
+
+    def __init__(self, principal: Callable[..., Any], refusals: Refusals) -> None:
+        def unrecorded(caller: Annotated[Principal, Depends(principal)]) -> str:
+            caller.require("auditor", "admin")
+            return caller.name
+
+        self.unrecorded = unrecorded
+        self._principal = principal
+        self._refusals = refusals
+
+    def of(self, read: str, asked: Callable[..., Mapping[str, Any]]) -> Callable[..., str]:
+        """For `read`: who is refused is told to the log, with what the dependency `asked` gives of the call."""
+
+        def recorded(caller: Annotated[Principal, Depends(self._principal)], what: Annotated[Mapping[str, Any], Depends(asked)]) -> str:
+            try:
+                return self.unrecorded(caller)
+            except Forbidden:
+                self._refusals.add(read, operator=caller.name, **what)
+                raise
+
+        return recorded
+
+
+def audit_router(audit: Log, people: People, refusals: Refusals, principal: Callable[..., Any]) -> APIRouter:
     """The routes under /audit. `people` find subjects and open what is sealed; `principal` is a dependency that gives the Principal."""
-
-    def reader(caller: Annotated[Principal, Depends(principal)]) -> str:
-        caller.require("auditor", "admin")
-        return caller.name
-
     router = APIRouter(prefix="/audit", tags=["audit"], dependencies=[Depends(known_query)])
-    _add_entries(router, audit, people, reader)
-    _add_proofs(router, audit, reader)
-    _add_export(router, audit, reader)
+    readers = _Readers(principal, refusals)
+    _add_entries(router, audit, people, readers)
+    _add_proofs(router, audit, readers)
+    _add_export(router, audit, readers)
     return router
 
 
@@ -101,14 +124,16 @@ def filters_of(pseudonyms: Pseudonyms) -> Callable[..., Filters]:
     return filters
 
 
-def _add_entries(router: APIRouter, audit: Log, people: People, reader: Callable[..., str]) -> None:
-    Operator = Annotated[str, Depends(reader)]  # noqa: N806 - a type
+def _add_entries(router: APIRouter, audit: Log, people: People, readers: _Readers) -> None:
     filters = filters_of(people.pseudonyms)
+
+    def searched(wanted: Annotated[Filters, Depends(filters)]) -> Mapping[str, Any]:
+        return {"query": wanted.as_query}
 
     @router.get("/entries", response_model_exclude_unset=True)
     async def list_entries(
         *,
-        operator: Operator,
+        operator: Annotated[str, Depends(readers.of("entries", searched))],
         wanted: Annotated[Filters, Depends(filters)],
         order: Annotated[Literal["newest", "oldest"], Query(description="which come first")] = "newest",
         cursor: Annotated[int | None, Query(ge=0, le=MAX_SEQ, description="`next` of the page before")] = None,
@@ -120,15 +145,17 @@ def _add_entries(router: APIRouter, audit: Log, people: People, reader: Callable
         return entries_answer(await audit.entries(wanted, page, operator=operator, keys=people.keys if unseal else None))
 
     @router.get("/entries/{seq}", response_model_exclude_unset=True)
-    async def get_entry(*, operator: Operator, seq: Seq, unseal: Open = False) -> EntryAnswer:
+    async def get_entry(
+        *, operator: Annotated[str, Depends(readers.of("entry", _numbered))], seq: Number, unseal: Open = False
+    ) -> EntryAnswer:
         """One entry by its number, counted from 0."""
         return entry_answer(await audit.entry(seq, operator=operator, keys=people.keys if unseal else None))
 
     @router.get("/entries/{seq}/proof", response_model=ProofAnswer, response_model_exclude_none=True, responses={200: _PLAIN})
     async def get_proof(
         *,
-        operator: Operator,
-        seq: Seq,
+        operator: Annotated[str, Depends(readers.of("proof", _numbered))],
+        seq: Number,
         size: Annotated[int | None, Query(ge=1, le=MAX_SEQ, description="of an older checkpoint")] = None,
         accept: Accept = "application/json",
     ) -> Any:
@@ -137,8 +164,8 @@ def _add_entries(router: APIRouter, audit: Log, people: People, reader: Callable
         return PlainTextResponse(proof.file) if wants_text(accept) else proof_answer(proof)
 
 
-def _add_proofs(router: APIRouter, audit: Log, reader: Callable[..., str]) -> None:
-    only_readers = [Depends(reader)]
+def _add_proofs(router: APIRouter, audit: Log, readers: _Readers) -> None:
+    only_readers = [Depends(readers.unrecorded)]
 
     @router.get("/checkpoint", dependencies=only_readers, response_model=CheckpointAnswer, responses={200: _PLAIN})
     async def get_checkpoint(
@@ -159,21 +186,15 @@ def _add_proofs(router: APIRouter, audit: Log, reader: Callable[..., str]) -> No
         return consistency_answer(await audit.consistency(old_size, new_size))
 
 
-def _add_export(router: APIRouter, audit: Log, reader: Callable[..., str]) -> None:
-    Operator = Annotated[str, Depends(reader)]  # noqa: N806 - a type
+def _add_export(router: APIRouter, audit: Log, readers: _Readers) -> None:
+    def exported(wanted: Annotated[Wanted, Depends(_wanted)]) -> Mapping[str, Any]:
+        return {"query": wanted.as_query}
 
     @router.get("/export", response_class=StreamingResponse, responses={200: _FILE})
     async def get_export(
-        *,
-        operator: Operator,
-        begin: From = None,
-        end: To = None,
-        anchor: Annotated[
-            list[int] | None, Query(max_length=MAX_ANCHORS, description="size of a checkpoint kept elsewhere; may be repeated")
-        ] = None,
+        operator: Annotated[str, Depends(readers.of("export", exported))], wanted: Annotated[Wanted, Depends(_wanted)]
     ) -> Response:
         """The entries of a period, or all, as one file that `sluice audit verify` checks without the log."""
-        wanted = Wanted(Period.parse(begin, end), _anchors(anchor or []))
         return ExportResponse(await audit.export(wanted, operator=operator))
 
 
@@ -229,6 +250,28 @@ def _decision(decision: str) -> str:
         return str(UUID(decision))
     except ValueError:
         raise BadRequest("decision: not the id of a decision", field="decision") from None
+
+
+def _seq(seq: Seq) -> int:
+    return seq
+
+
+Number = Annotated[int, Depends(_seq)]
+"""Checked once, for the route and for who may take it."""
+
+
+def _numbered(seq: Number) -> Mapping[str, Any]:
+    return {"seq": seq}
+
+
+def _wanted(
+    begin: From = None,
+    end: To = None,
+    anchor: Annotated[
+        list[int] | None, Query(max_length=MAX_ANCHORS, description="size of a checkpoint kept elsewhere; may be repeated")
+    ] = None,
+) -> Wanted:
+    return Wanted(Period.parse(begin, end), _anchors(anchor or []))
 
 
 def _anchors(sizes: list[int]) -> tuple[int, ...]:

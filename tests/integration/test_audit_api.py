@@ -14,14 +14,17 @@ from app.api.failures import install_failures
 from app.audit.format.checkpoint import parse_note
 from app.audit.format.leaf import leaf_hash, parse_leaf, sm3
 from app.audit.format.merkle import is_consistent, root_by_inclusion
+from app.audit.intake.pending import Pending
 from app.audit.reading.export import Wanted
 from app.audit.reading.lag import LEADER_LOCK, TENDING_LOCK
+from app.audit.reading.refusals import Refusals
 from app.audit.records.access import RequestFacts, sensitive_access
 from app.audit.records.entry import Entry, Sealed
 from app.audit.verification.verify import verify
 from app.auth.keys import Principal
 from app.database import DatabaseDown
 from app.instants import rfc3339
+from app.observability.metrics import Metrics
 from app.signing.certificates import Certificate
 from tests.fixtures.asgi import Reply, call
 from tests.fixtures.log import GrownLog
@@ -95,14 +98,19 @@ NOT_THERE = [
 
 
 @pytest.fixture
-def api(grown_log: GrownLog) -> FastAPI:
+def pending(grown_log: GrownLog) -> Pending:
+    return Pending(grown_log.intake, grown_log.clock, Metrics())
+
+
+@pytest.fixture
+def api(grown_log: GrownLog, pending: Pending) -> FastAPI:
     built = FastAPI()
 
     async def principal(x_role: Annotated[str, Header()] = "auditor") -> Principal:
         return Principal("id", f"{x_role}1", frozenset({x_role}), frozenset())
 
     install_failures(built)
-    built.include_router(audit_router(grown_log.log, grown_log.people, principal))
+    built.include_router(audit_router(grown_log.log, grown_log.people, Refusals(pending, grown_log.clock), principal))
     return built
 
 
@@ -117,11 +125,12 @@ async def numbers(api: FastAPI, query: str) -> list[int]:
     return [entry["seq"] for entry in reply.json["entries"]]
 
 
-async def last_read(grown_log: GrownLog) -> dict[str, Any]:
-    """The newest `log.read` entry without what every entry has."""
+async def last_read(grown_log: GrownLog, outcome: str = "done") -> dict[str, Any]:
+    """The newest `log.read` entry, which ended so, without what every entry has."""
     await grown_log.add()
     ((body,),) = await grown_log.rows("SELECT body FROM audit.body WHERE kind = 'log.read' ORDER BY seq DESC LIMIT 1")
     envelope = orjson.loads(body)
+    assert envelope["outcome"] == outcome
     return {name: value for name, value in envelope.items() if name not in ("v", "id", "kind", "recorded", "outcome")}
 
 
@@ -234,13 +243,45 @@ async def test_a_bad_parameter_is_named(grown_log: GrownLog, api: FastAPI):
 
 @pytest.mark.parametrize(("role", "status"), [("auditor", 200), ("admin", 200), ("operator", 403), ("gateway", 403), ("approver", 403)])
 async def test_only_auditors_and_admins_read(grown_log: GrownLog, api: FastAPI, role: str, status: int):
-    """Every route answers the two roles and refuses all others, who are in no record of a read."""
+    """Every route answers the two roles and refuses all others at once."""
     await grown_log.grow(2)
     await grown_log.sign()
     for target in [*UNRECORDED, *READS]:
         assert (target, (await get(api, target, x_role=role)).status) == (target, status)
 
     assert (await grown_log.kinds()).count("log.read") == (len(READS) if status == 200 else 0)
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        (
+            "/audit/entries?tenant=a&kind=decisions.minute&subject_id=alice&open=true",
+            {"read": "entries", "tenant": "a", "query": {"kind": "decisions.minute", "tenant": "a"}},
+        ),
+        ("/audit/entries/7?open=true", {"read": "entry", "tenant": None, "first": 7, "end": 8}),
+        ("/audit/entries/0/proof?size=3", {"read": "proof", "tenant": None, "first": 0, "end": 1}),
+        ("/audit/export?anchor=1", {"read": "export", "tenant": None, "query": {"anchors": [1]}}),
+    ],
+)
+async def test_a_refused_read_is_recorded(grown_log: GrownLog, api: FastAPI, pending: Pending, target: str, said: dict[str, Any]):
+    """Who may not read gets 403 at once, and the log says soon after who wanted what; a subject stands there as a pseudonym."""
+    assert (await get(api, target, x_role="gateway")).status == 403
+    assert "log.read" not in await grown_log.kinds()
+    await pending.flush()
+
+    told = await last_read(grown_log, outcome="refused")
+    subject = {"subject": grown_log.people.pseudonyms.subject("a", "alice")} if "subject_id" in target else {}
+    assert told == {"operator": "gateway1", **said, **subject}
+
+
+@pytest.mark.parametrize("target", [*UNRECORDED, "/audit/entries?kind=nonsense", "/audit/entries/x", "/audit/export?anchor=0"])
+async def test_what_asks_for_no_entry_leaves_no_record(grown_log: GrownLog, api: FastAPI, pending: Pending, target: str):
+    """Neither a checkpoint that is refused nor a call that no reader could make is in the log."""
+    assert (await get(api, target, x_role="gateway")).status in (400, 403)
+    await pending.flush()
+
+    assert await grown_log.kinds() == []
 
 
 @pytest.mark.parametrize(

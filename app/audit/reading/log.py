@@ -135,19 +135,8 @@ class Log:
 
     async def _record(self, read: str, query: Mapping[str, Any], *, operator: str, first: int | None, end: int | None, count: int) -> None:
         """Commit that `operator` reads `count` entries, from `first` to before `end`, by `read` with `query`. Raises AuditUnavailable."""
-        said = dict(query)
-        tenant, subject = said.get("tenant"), said.pop("subject", None)  # these are columns that a later search looks at
-        entry = log_read(
-            recorded=self._clock.utcnow(),
-            operator=operator,
-            read=read,
-            tenant=tenant,
-            query=said,
-            first=first,
-            end=end,
-            count=count,
-            subject=subject,
-        )
+        now = self._clock.utcnow()
+        entry = log_read(recorded=now, operator=operator, read=read, query=query, first=first, end=end, count=count)
         try:
             await self._intake.write(entry)
         except DependencyDown as down:

@@ -125,7 +125,12 @@ KINDS = {
     "key.rotated": _kind("A key took the place of another.", "key use before after"),
     "key.revoked": _kind("A key was revoked.", "key use before", "reason"),
     "report.made": _kind("A report was made.", "report from to files", "count", outcomes="done failed"),
-    "log.read": _kind("The log was read.", "read", "count end first query sealed subject", outcomes="done refused"),
+    "log.read": _kind(
+        "The log was read, or somebody whose key may not was refused it.",
+        "read",
+        "count end first query sealed subject",
+        outcomes="done refused",
+    ),
     "subject.access": _kind(
         "A person was given what the log holds about them.", "subject", "count legal_basis reasons sealed", outcomes="done refused"
     ),

@@ -5,7 +5,7 @@ Its gaps are in app/audit/intake/gaps.py, what stands for no entry in app/audit/
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from app.audit.records.entry import Entry, make_entry
 
@@ -15,13 +15,17 @@ def log_read(
     recorded: datetime,
     operator: str,
     read: str,
-    tenant: str | None = None,
+    outcome: Literal["done", "refused"] = "done",
     query: Mapping[str, Any] | None = None,
     first: int | None = None,
     end: int | None = None,
     count: int | None = None,
-    subject: str | None = None,
 ) -> Entry:
-    """Somebody read of the log what `read` names: `query` gave `count` entries of [first, end). `subject` is a pseudonym."""
-    details = {"read": read, "query": query, "first": first, "end": end, "count": count, "subject": subject}
-    return make_entry("log.read", recorded=recorded, operator=operator, tenant=tenant, outcome="done", details=details)
+    """Somebody read of the log what `read` names, or wanted to: `query` gave `count` entries of [first, end).
+
+    Its tenant and its subject, a pseudonym, are the entry's own, so that a later search finds it by them.
+    """
+    said = dict(query or {})
+    tenant, subject = said.get("tenant"), said.pop("subject", None)
+    details = {"read": read, "query": None if query is None else said, "first": first, "end": end, "count": count, "subject": subject}
+    return make_entry("log.read", recorded=recorded, operator=operator, tenant=tenant, outcome=outcome, details=details)
