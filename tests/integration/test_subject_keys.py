@@ -7,6 +7,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from sqlalchemy import event
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.audit.people.subject_keys import SubjectKeys
@@ -45,6 +46,12 @@ async def sealed(keys: SubjectKeys, owner: str = ALICE, texts: dict[str, str | N
     return (await keys.key(owner)).seal(texts)
 
 
+async def opened(keys: SubjectKeys, one: Sealed) -> dict[str, str | None]:
+    """Texts of an entry in clear."""
+    keyring = await keys.keyring(one.texts.values())
+    return {member: keyring.open(one.entry_id, member, text) for member, text in one.texts.items()}
+
+
 async def as_owner(urls: DatabaseUrls, statement: str, *values: Any) -> None:
     async with await psycopg.AsyncConnection.connect(conninfo(urls.owner)) as connection:
         await connection.execute(statement, values)
@@ -54,7 +61,7 @@ async def test_what_is_sealed_opens_in_another_process(make: Make):
     """Whoever has the database and the file reads the texts again; what stands in the entry shows nothing of them."""
     one = await sealed(make())
 
-    assert await make().open(one.entry_id, one.texts) == TEXTS
+    assert await opened(make(), one) == TEXTS
     assert all(text.startswith("s1:") and "alice" not in text and "192" not in text for text in one.texts.values())
 
 
@@ -91,7 +98,19 @@ async def test_a_text_opens_in_its_place_alone(make: Make):
         (one.entry_id, "subject", "alice@example.org"),
     ]:
         with pytest.raises(ValueError, match=f"{member} of entry {entry_id} does not open"):
-            await keys.open(entry_id, {member: wrong})
+            await opened(keys, Sealed(entry_id, {member: wrong}))
+
+
+async def test_texts_of_many_people_take_one_question(make: Make, engine: AsyncEngine):
+    """However many entries and people there are, their keys are read by one statement."""
+    keys = make()
+    many = [await sealed(keys, f"p1:{number}", {"reason": f"for {number}"}) for number in range(20)]
+    statements: list[str] = []
+    event.listen(engine.sync_engine, "after_cursor_execute", lambda *of: statements.append(of[2]))
+    keyring = await keys.keyring(one.texts["reason"] for one in many)
+
+    assert [keyring.open(one.entry_id, "reason", one.texts["reason"]) for one in many] == [f"for {number}" for number in range(20)]
+    assert sum("subject_key" in statement for statement in statements) == 1
 
 
 async def test_replicas_that_meet_somebody_at_once_agree_on_one_key(make: Make):
@@ -100,7 +119,7 @@ async def test_replicas_that_meet_somebody_at_once_agree_on_one_key(make: Make):
     made = await asyncio.gather(*(sealed(replica) for replica in replicas))
 
     assert len({text.split(":")[1] for one in made for text in one.texts.values()}) == 1
-    assert all([await replicas[0].open(one.entry_id, one.texts) == TEXTS for one in made])
+    assert all([await opened(replicas[0], one) == TEXTS for one in made])
 
 
 async def test_a_destroyed_key_opens_as_erased(make: Make, database_urls: DatabaseUrls):
@@ -109,9 +128,9 @@ async def test_a_destroyed_key_opens_as_erased(make: Make, database_urls: Databa
     alice, bob = await sealed(keys), await sealed(keys, BOB, {"reason": "for bob"})
     await as_owner(database_urls, "DELETE FROM registry.subject_key WHERE subject = %s", ALICE)
 
-    assert await keys.open(alice.entry_id, alice.texts) == {"subject": None, "address": None}
-    assert await make().open(alice.entry_id, alice.texts) == {"subject": None, "address": None}
-    assert await keys.open(bob.entry_id, bob.texts) == {"reason": "for bob"}
+    assert await opened(keys, alice) == {"subject": None, "address": None}
+    assert await opened(make(), alice) == {"subject": None, "address": None}
+    assert await opened(keys, bob) == {"reason": "for bob"}
 
 
 async def test_the_database_alone_opens_nothing(make: Make):
@@ -119,7 +138,7 @@ async def test_the_database_alone_opens_nothing(make: Make):
     one = await sealed(make())
 
     with pytest.raises(ConfigError, match=r"elsewhere/subject-keys\.key: does not open the key"):
-        await make("elsewhere").open(one.entry_id, one.texts)
+        await opened(make("elsewhere"), one)
     with pytest.raises(ConfigError, match=r"elsewhere/subject-keys\.key"):
         await make("elsewhere").key(ALICE)
 

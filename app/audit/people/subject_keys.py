@@ -12,7 +12,7 @@ When down: DependencyDown for somebody whose key is not in memory; whoever owes 
 import base64
 import secrets
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
@@ -74,6 +74,24 @@ class SubjectKey:
         return f"{FORM}:{self.id}:{base64.b64encode(sealed).decode()}"
 
 
+class Keyring:
+    """Keys that open texts; those of texts that it was not made for are as good as destroyed."""
+
+    def __init__(self, keys: Mapping[UUID, SubjectKey]) -> None:
+        self._keys = keys
+
+    def open(self, entry_id: UUID, member: str, sealed: str) -> str | None:
+        """The text of a member of an entry; None where its key is destroyed.
+
+        Raises ValueError for what was changed, moved from another place or never sealed.
+        """
+        if (parts := _parse(sealed)) is None:
+            raise _unreadable(entry_id, member)
+        key_id, ciphertext = parts
+        key = self._keys.get(key_id)
+        return None if key is None else key.open(entry_id, member, ciphertext)
+
+
 class SubjectKeys:
     """Seals texts about people for entries, and opens them. Owners are pseudonyms (app/audit/people/pseudonyms.py)."""
 
@@ -112,16 +130,9 @@ class SubjectKeys:
 
         await self._transactions.run(look)
 
-    async def open(self, entry_id: UUID, texts: Mapping[str, str]) -> dict[str, str | None]:
-        """The texts of an entry in clear; None for each whose key is destroyed.
-
-        Raises ValueError for what was changed, moved from another entry or never sealed, DependencyDown, and ConfigError.
-        """
-        parts = {member: _parse(entry_id, member, sealed) for member, sealed in texts.items()}
-        keys = await self._by_id({key_id for key_id, _ in parts.values()})
-        return {
-            member: keys[key_id].open(entry_id, member, sealed) if key_id in keys else None for member, (key_id, sealed) in parts.items()
-        }
+    async def keyring(self, sealed: Iterable[str]) -> Keyring:
+        """What opens these texts, of however many entries and people, by one question. Raises DependencyDown, ConfigError."""
+        return Keyring(await self._by_id({parts[0] for text in sealed if (parts := _parse(text))}))
 
     async def _find_or_make(self, connection: AsyncConnection, owner: str) -> SubjectKey:
         row = (await connection.execute(_OF_OWNER, {"owner": owner})).one_or_none()
@@ -160,15 +171,14 @@ def _bound(identity: UUID, name: str) -> bytes:
     return f"{identity}{name}".encode()
 
 
-def _parse(entry_id: UUID, member: str, sealed: str) -> tuple[UUID, bytes]:
+def _parse(sealed: str) -> tuple[UUID, bytes] | None:
+    """The id of the key, and nonce and ciphertext; None for what has not the form."""
     form, _, rest = sealed.partition(":")
     key_id, _, encoded = rest.partition(":")
-    if form != FORM:
-        raise _unreadable(entry_id, member)
     try:
-        return UUID(key_id), base64.b64decode(encoded, validate=True)
+        return (UUID(key_id), base64.b64decode(encoded, validate=True)) if form == FORM else None
     except ValueError:
-        raise _unreadable(entry_id, member) from None
+        return None
 
 
 def _unreadable(entry_id: UUID, member: str) -> ValueError:

@@ -6,7 +6,7 @@ entry and are asked for by machines all the time, so they are not recorded: a lo
 When down: DatabaseDown where the log cannot be read, AuditUnavailable where the read cannot be recorded; nothing is given.
 """
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -86,7 +86,7 @@ class Log:
         and_one = replace(page, limit=page.limit + 1)  # whether anything follows
         found = await self._searches.run(lambda connection: entries.entries(connection, filters, and_one))
         shown = found[: page.limit]
-        read = [await _entry_read(logged, keys) for logged in shown]
+        read = await _read(shown, keys)
         numbers = [logged.seq for logged in shown]
         first, end = (min(numbers), max(numbers) + 1) if numbers else (None, None)
         await self._record("entries", filters.as_query | _opening(keys), operator=operator, first=first, end=end, count=len(shown))
@@ -95,7 +95,7 @@ class Log:
     async def entry(self, seq: int, *, operator: str, keys: SubjectKeys | None = None) -> EntryRead:
         """One entry; `keys` open what is sealed. Raises NotInLog, LogDamaged, DatabaseDown, AuditUnavailable."""
         found = await self._transactions.run(lambda connection: entries.entry(connection, seq))
-        read = await _entry_read(found, keys)
+        (read,) = await _read([found], keys)
         await self._record("entry", _opening(keys), operator=operator, first=seq, end=seq + 1, count=1)
         return read
 
@@ -143,8 +143,10 @@ class Log:
             raise AuditUnavailable(f"the read could not be recorded: {down.message}") from None
 
 
-async def _entry_read(logged: Logged, keys: SubjectKeys | None) -> EntryRead:
-    return EntryRead(logged, await unseal(keys, logged) if keys else None)
+async def _read(found: Sequence[Logged], keys: SubjectKeys | None) -> list[EntryRead]:
+    if keys is None:
+        return [EntryRead(logged) for logged in found]
+    return [EntryRead(*both) for both in zip(found, await unseal(keys, found), strict=True)]
 
 
 def _opening(keys: SubjectKeys | None) -> dict[str, Any]:

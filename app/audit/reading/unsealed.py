@@ -3,13 +3,14 @@
 When down: DependencyDown; a reader who asked for the clear text gets nothing rather than half of it.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
 import orjson
 
-from app.audit.people.subject_keys import SubjectKeys
+from app.audit.people.subject_keys import Keyring, SubjectKeys
 from app.audit.reading.entries import Logged
 
 
@@ -24,16 +25,21 @@ class Unsealed:
     """Not what was sealed for this entry."""
 
 
-async def unseal(keys: SubjectKeys, logged: Logged) -> Unsealed:
-    """The sealed members of one entry. Raises DependencyDown, and ConfigError where the master key is another's."""
-    entry_id, sealed = _sealed(logged.body)
-    if entry_id is None or not sealed:
+async def unseal(keys: SubjectKeys, entries: Sequence[Logged]) -> list[Unsealed]:
+    """The sealed members of each entry. Raises DependencyDown, and ConfigError where the master key is another's."""
+    sealed = [_sealed(logged.body) for logged in entries]
+    keyring = await keys.keyring(text for _, members in sealed for text in members.values())
+    return [_unsealed(keyring, entry_id, members) for entry_id, members in sealed]
+
+
+def _unsealed(keyring: Keyring, entry_id: UUID | None, sealed: Mapping[str, str]) -> Unsealed:
+    if entry_id is None:
         return Unsealed(unreadable=tuple(sealed))
     texts: dict[str, str] = {}
     erased, unreadable = [], []
     for member, value in sealed.items():
         try:
-            text = (await keys.open(entry_id, {member: value}))[member]
+            text = keyring.open(entry_id, member, value)
         except ValueError:
             unreadable.append(member)
             continue
