@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from app.api import strict_json
 from app.api.paths import EncodedPathRoute
@@ -40,10 +40,10 @@ class TenantAnswer(BaseModel):
 
 
 class TenantsAnswer(BaseModel):
-    """One page of tenants by id; `next` is the `after` of the next page, absent on the last."""
+    """One page of tenants by id."""
 
     tenants: list[TenantAnswer]
-    next: str | None = None
+    next: str | None = Field(description="the `after` of the next page; null where nothing follows")
 
 
 class VersionAnswer(BaseModel):
@@ -60,11 +60,11 @@ class VersionAnswer(BaseModel):
 
 
 class HistoryAnswer(BaseModel):
-    """One page of a tenant's versions, newest first; `next` is the `below` of the next page, absent on the last."""
+    """One page of a tenant's versions, newest first."""
 
     tenant: str
     versions: list[VersionAnswer]
-    next: int | None = None
+    next: int | None = Field(description="the `below` of the next page; null where nothing follows")
 
 
 def _body_schema(properties: dict[str, Any], *, required: bool) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def quota_router(registry: Registry, principal: Callable[..., Any]) -> APIRouter
 def _add_reads(router: APIRouter, registry: Registry, reader: Callable[..., None]) -> None:
     only_readers = [Depends(reader)]
 
-    @router.get("", dependencies=only_readers, response_model_exclude_none=True)
+    @router.get("", dependencies=only_readers, response_model_exclude_unset=True)
     async def list_quotas(after: str = "", limit: Annotated[int, Query(ge=1, le=MAX_TENANTS_PAGE)] = TENANTS_PAGE) -> TenantsAnswer:
         """Tenants by id, a page at a time."""
         rest = [tenant for tenant in registry.tenants() if tenant.id > after]
@@ -116,7 +116,7 @@ def _add_reads(router: APIRouter, registry: Registry, reader: Callable[..., None
             raise NotFound(f"no tenant {name!r}", field="tenant")
         return _tagged(known, response)
 
-    @router.get("/{tenant}/history", dependencies=only_readers, response_model_exclude_none=True)
+    @router.get("/{tenant}/history", dependencies=only_readers, response_model_exclude_unset=True)
     async def get_history(
         tenant: str,
         below: Annotated[int | None, Query(ge=1, le=2**53)] = None,
@@ -207,11 +207,11 @@ def _answer(tenant: Tenant) -> TenantAnswer:
 
 
 def _line(version: Version) -> VersionAnswer:
+    snapshots = {"before": version.before, "after": version.after}
     return VersionAnswer(
         version=version.version,
         operation=version.operation,
-        before=version.before,
-        after=version.after,
+        **{name: snapshot for name, snapshot in snapshots.items() if snapshot is not None},
         diff=version.diff,
         operator=version.operator,
         reason=version.reason,

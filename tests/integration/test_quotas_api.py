@@ -67,7 +67,8 @@ async def test_history_tells_who_what_and_why(api: FastAPI):
         (2, "delete", "operator1", "gone"),
         (1, "create", "operator1", "first"),
     ]
-    assert "next" not in rest
+    assert rest["next"] is None
+    assert [("before" in line, "after" in line) for line in told["versions"] + rest["versions"]] == [(True, False), (False, True)]
     assert rest["versions"][0]["after"] == {"qps": "5", "sla_class": "standard", "zone": "UTC"}
 
 
@@ -166,7 +167,7 @@ async def test_tenants_are_listed_in_pages(api: FastAPI):
     rest = (await call(api, "GET", f"/quotas?limit=2&after={first['next']}")).json
 
     assert ([tenant["tenant"] for tenant in first["tenants"]], first["next"]) == (["a", "b"], "b")
-    assert ([tenant["tenant"] for tenant in rest["tenants"]], "next" in rest) == (["c"], False)
+    assert ([tenant["tenant"] for tenant in rest["tenants"]], rest["next"]) == (["c"], None)
 
 
 @pytest.mark.parametrize(
