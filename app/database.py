@@ -53,11 +53,15 @@ class DatabaseDown(DependencyDown):
 def database_down(error: BaseException | None, what: str = "") -> DatabaseDown:
     """What became of a statement that psycopg failed with `error`: told as `what`; in the server's own first line without, and where its disk is full."""
     full = getattr(error, "sqlstate", None) == DISK_FULL
-    first_line = next(iter(str(error).strip().splitlines()), type(error).__name__)
-    said = first_line if full or not what else what
+    said = what if what and not full else first_line(error)
     return DatabaseDown(
         f"PostgreSQL: {said}", hint="Make room on the disk of the database; what waits goes on by itself then." if full else None
     )
+
+
+def first_line(error: BaseException | None) -> str:
+    """What psycopg says of a failure, without details and hints. Of a connection it names host, port and user, never the password."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
 @dataclass(frozen=True, slots=True)

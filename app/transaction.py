@@ -1,6 +1,6 @@
 """One transaction against PostgreSQL that ends in time, whatever the server does.
 
-When down: DatabaseDown within the time-out, counted. A server that stops answering in the middle of a commit leaves the
+When down: DatabaseDown within the time-out, counted; what the server said stands in this process's log alone. A server that stops answering in the middle of a commit leaves the
 outcome open; callers make their statements safe to repeat (versions, ids), so the same call again tells.
 """
 
@@ -9,15 +9,19 @@ import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
+import structlog
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoConnection
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from app.database import DatabaseDown, database_down
+from app.database import DatabaseDown, database_down, first_line
 from app.observability.metrics import Metrics
 from app.tasks import retrieve
+from app.trouble import Trouble
 
 T = TypeVar("T")
+
+log = structlog.get_logger()
 
 
 class Transactions:
@@ -28,6 +32,7 @@ class Transactions:
         self._metrics = metrics
         self._call = call
         self._timeout_s = timeout_ms / 1000
+        self._trouble = Trouble()
         self._running: set[asyncio.Task[object]] = set()
 
     async def run(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
@@ -64,13 +69,16 @@ class Transactions:
             task.cancel()
             raise self._down("no answer in time")
         try:
-            return task.result()
+            result = task.result()
         except (OperationalError, InterfaceError, NoConnection, OSError) as error:
             raise self._down(type(error).__name__, error) from error
         except DBAPIError as error:
             if error.connection_invalidated:
-                raise self._down("the connection was lost") from error
+                raise self._down("the connection was lost", error) from error
             raise
+        if after := self._trouble.over():
+            log.info("database.answers", call=self._call, after=after)
+        return result
 
     def _begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         task = asyncio.create_task(work)
@@ -95,7 +103,11 @@ class Transactions:
 
     def _down(self, what: str, error: Exception | None = None) -> DatabaseDown:
         self._metrics.dependency_errors.labels("postgres", self._call).inc()
-        return database_down(getattr(error, "orig", None), what)
+        orig = getattr(error, "orig", None)
+        problem = first_line(orig or error) if error else what
+        if self._trouble.is_news(problem):
+            log.warning("database.down", call=self._call, problem=problem)
+        return database_down(orig, what)
 
 
 async def _next(items: AsyncGenerator[T]) -> list[T]:
