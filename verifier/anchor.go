@@ -1,5 +1,7 @@
 package main
 
+import "fmt"
+
 // An anchor is a checkpoint that was kept elsewhere, and what the file said to it so far.
 type anchor struct {
 	*note
@@ -41,7 +43,7 @@ func (c *checker) proveAnchors(closing *note) {
 		word, why := c.judge(kept, closing)
 		switch {
 		case why != "":
-			c.found(word, "anchor", "the anchor of size %d: %s", kept.size, why)
+			c.found(word, "anchor", "%s", why)
 		case word == whole:
 			c.report.Anchors++
 		}
@@ -51,7 +53,7 @@ func (c *checker) proveAnchors(closing *note) {
 // judge compares an anchor with each thing that the file has of it: the root of its size, and proofs.
 func (c *checker) judge(kept *anchor, closing *note) (verdict, string) {
 	if kept.size > c.Size {
-		return tampered, "the file closes before it: entries were taken off the end of the log, or an old state of it is shown"
+		return tampered, fmt.Sprintf("the log had %d entries when it was anchored, the file closes at %d: entries were taken off its end, or an older state is shown", kept.size, c.Size)
 	}
 	if closing == nil {
 		return unchecked, "" // what closes the file is not proven, and that was reported
@@ -65,9 +67,9 @@ func (c *checker) judge(kept *anchor, closing *note) (verdict, string) {
 	}
 	switch {
 	case !known:
-		return unchecked, "the file has no proof for it; export it again with this anchor"
+		return unchecked, fmt.Sprintf("the file has no proof for the anchor of size %d; export it with this anchor", kept.size)
 	case !right:
-		return tampered, "the file's log is another there: entries before it were rewritten since"
+		return tampered, fmt.Sprintf("the tree of size %d is not the one that was anchored", kept.size)
 	}
 	return whole, ""
 }

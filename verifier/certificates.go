@@ -75,6 +75,12 @@ func (c *certificate) verifies(message, signature []byte) bool {
 
 // readRoot reads --root, PEM or DER: the certificate that the auditor trusts, so it must be one that can vouch for others.
 func readRoot(file []byte) (*certificate, error) {
+	if len(file) == 0 {
+		return nil, errors.New("the file is empty")
+	}
+	if bytes.Count(file, []byte("-----BEGIN ")) > 1 { // nobody could tell which of them vouched
+		return nil, errors.New("more than one certificate or key is in it: name one certificate")
+	}
 	der := file
 	if block, _ := pem.Decode(file); block != nil {
 		if block.Type != "CERTIFICATE" {

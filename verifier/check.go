@@ -44,8 +44,8 @@ type instant struct {
 }
 
 // checkExport checks one export against the root certificate and the anchors; by now the time of bodies that are gone must be over.
-func checkExport(file io.Reader, name string, root *certificate, anchors []string, now time.Time) *report {
-	c := &checker{root: root, report: newReport(name), lines: newLineReader(file),
+func checkExport(file io.Reader, root *certificate, anchors []string, now time.Time) *report {
+	c := &checker{root: root, report: newReport(), lines: newLineReader(file),
 		anchorsAt: map[uint64][]*anchor{}, ids: map[string]uint64{}, late: map[uint64]bool{}, leave: newRetention(now)}
 	if !c.begin(anchors) {
 		return c.report
@@ -90,7 +90,7 @@ func (c *checker) body() error {
 		switch {
 		case errors.Is(err, io.EOF):
 			c.missing(c.End)
-			c.found(tampered, "end", "the file has no last line: it was cut off before entry %d or right after it", c.next)
+			c.found(tampered, "end", "the file has no last line: it was cut off")
 			return nil
 		case errors.As(err, new(damagedLine)):
 			c.refuse(err)
@@ -151,11 +151,11 @@ func (c *checker) entry(line entryLine) {
 		c.leave.bodyGone(l)
 		c.report.Purged++
 	case !l.has(line.body):
-		c.tampered(l.seq, l.seq, "entry", "%sits body was altered: it does not have the hash that its leaf has", c.here())
+		c.tampered(l.seq, l.seq, "entry", "its body was altered: it does not have the hash that its leaf has")
 	default:
 		parsed, err := parseEntry(l, line.body)
 		if err != nil {
-			c.tampered(l.seq, l.seq, "entry", "%sit has its hash but is no entry: %v", c.here(), err)
+			c.tampered(l.seq, l.seq, "entry", "it has its hash but is no entry: %v", err)
 			return
 		}
 		c.leave.read(parsed)
@@ -182,7 +182,7 @@ func (c *checker) leaf(line entryLine) (l leaf, ok bool) {
 	if ok {
 		c.remember(l)
 	} else {
-		c.tampered(c.next, c.next, "entry", "%s%s", c.here(), why)
+		c.tampered(c.next, c.next, "entry", "%s", why)
 	}
 	c.grow(line.hash)
 	return l, ok

@@ -134,6 +134,9 @@ func (r *lineReader) next() ([]byte, error) {
 // errFormat says that a file is not an export that this program reads: nothing can be said of it.
 var errFormat = errors.New("not an export of the log that this program reads")
 
+// errLineEnds says that each line is another than what was written, by a mail program or an editor, so that none is read.
+var errLineEnds = errors.New("line ends were changed on the way (CRLF): fetch it again as a file")
+
 // parseHeader reads the first line. errFormat where it is of something else, another error where it is a damaged header.
 func parseHeader(line []byte) (*header, error) {
 	rest, found := bytes.CutPrefix(line, headerMark)

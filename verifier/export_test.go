@@ -15,7 +15,7 @@ func TestWholeRanges(t *testing.T) {
 		for end := first; end <= 9; end++ {
 			got := l.check(t, l.export(t, first, end))
 			got.wants(t, whole, -1)
-			if got.Entries != uint64(end-first) || got.Size != 9 {
+			if got.Entries != uint64(end-first) || *got.Size != 9 {
 				t.Fatalf("%+v", got)
 			}
 		}
@@ -38,7 +38,7 @@ func TestUnchecked(t *testing.T) {
 	l := newLog(t, 2)
 	lines := l.export(t, 0, 2)
 	for _, file := range []string{"", "\n", "garbage\n", "{}\n", strings.Replace(lines[0], `export":1,`, `export":2,`, 1), strings.Repeat("x", maxLineBytes+1)} {
-		checkExport(strings.NewReader(file), "test", l.trusted(t), nil, checked).wants(t, unchecked, -1)
+		checkExport(strings.NewReader(file), l.trusted(t), nil, checked).wants(t, unchecked, -1)
 	}
 }
 
@@ -49,7 +49,7 @@ func TestEveryByte(t *testing.T) {
 	root := l.trusted(t)
 	for i := range file {
 		file[i] ^= 1
-		if got := checkExport(strings.NewReader(string(file)), "test", root, nil, checked); got.Verdict != tampered && got.Verdict != unchecked {
+		if got := checkExport(strings.NewReader(string(file)), root, nil, checked); got.Verdict != tampered && got.Verdict != unchecked {
 			t.Fatalf("byte %d changed to %q: %s", i, file[i], got.Verdict)
 		}
 		file[i] ^= 1
@@ -62,7 +62,7 @@ func TestEveryCut(t *testing.T) {
 	file := strings.Join(l.export(t, 0, 3), "\n") + "\n"
 	root := l.trusted(t)
 	for i := len(headerMark) + 2; i < len(file); i++ {
-		checkExport(strings.NewReader(file[:i]), "test", root, nil, checked).wantsVerdict(t, tampered)
+		checkExport(strings.NewReader(file[:i]), root, nil, checked).wantsVerdict(t, tampered)
 	}
 }
 
@@ -137,7 +137,7 @@ func TestLines(t *testing.T) {
 		"a blank line":       {-1, func(lines []string) []string { return slices.Insert(lines, 4, "") }},
 		"something after it": {-1, func(lines []string) []string { return append(lines, "{}") }},
 		"two ends":           {-1, func(lines []string) []string { return append(lines, lines[len(lines)-1]) }},
-		"a carriage return":  {-1, func(lines []string) []string { lines[0] += "\r"; return lines }},
+		"a carriage return":  {-1, func(lines []string) []string { lines[3] += "\r"; return lines }},
 		"a space": {-1, func(lines []string) []string {
 			lines[0] = strings.Replace(lines[0], `"chain":`, `"chain": `, 1)
 			return lines
@@ -265,8 +265,8 @@ func TestPurgeBeforeItsTime(t *testing.T) {
 	l := newLog(t, 4)
 	l.appendAt(checked, "audit.purge", `,"count":2,"first":1,"last":2,"shelf":"d400-2026-11"`)
 	file := strings.Join(withoutBodies(t, l.export(t, 0, 5), 1, 2), "\n") + "\n"
-	checkExport(strings.NewReader(file), "test", l.trusted(t), nil, checked).wants(t, whole, -1)
-	checkExport(strings.NewReader(file), "test", l.trusted(t), nil, checked.Add(-time.Microsecond)).wants(t, gap, 1)
+	checkExport(strings.NewReader(file), l.trusted(t), nil, checked).wants(t, whole, -1)
+	checkExport(strings.NewReader(file), l.trusted(t), nil, checked.Add(-time.Microsecond)).wants(t, gap, 1)
 }
 
 // What Go reads as an instant, but entries do not write, is no entry.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -12,7 +13,7 @@ func (c *checker) begin(anchors []string) bool {
 	parsed, err := c.readHeader()
 	switch {
 	case errors.Is(err, io.EOF):
-		c.found(unchecked, "file", "it is empty")
+		c.found(unchecked, "file", "the file is empty")
 		return false
 	case errors.As(err, new(damagedLine)):
 		c.found(tampered, "line", "line 1: %v", err)
@@ -22,26 +23,29 @@ func (c *checker) begin(anchors []string) bool {
 		return false
 	}
 	c.header = parsed
-	c.report.Log, c.report.First, c.report.End = parsed.Log, parsed.First, parsed.End
+	c.report.Log, c.report.First, c.report.End = text(parsed.Log), parsed.First, parsed.End
 	c.trust()
 	c.openAnchors(anchors)
 	c.startTree()
 	return true
 }
 
-// readHeader fails with a damagedLine where the file begins like an export, and with another error where it does not.
+// readHeader fails with a damagedLine where the file begins like an export, and with another error where it does not or has lost its line ends.
 func (c *checker) readHeader() (*header, error) {
 	line, err := c.lines.next()
 	if err != nil && !errors.As(err, new(damagedLine)) {
 		return nil, err
 	}
 	parsed, refused := parseHeader(line)
-	if refused == nil {
-		refused = err
-	} else if !errors.Is(refused, errFormat) {
-		refused = damagedLine(refused.Error())
+	switch {
+	case refused == nil:
+		return parsed, err
+	case errors.Is(refused, errFormat):
+		return nil, refused
+	case err == nil && bytes.HasSuffix(line, []byte("\r")):
+		return nil, errLineEnds
 	}
-	return parsed, refused
+	return nil, damagedLine(refused.Error())
 }
 
 // trust takes in the signers of the file that the root vouches for, and reports certificates that no root issued.
@@ -119,7 +123,7 @@ func (c *checker) finish() {
 		c.pushAll(c.End, c.Size, c.Right, "right")
 	}
 	if !c.oldest.IsZero() {
-		c.report.RecordedFirst, c.report.RecordedLast = c.oldest.Format(recordedForm), c.newest.Format(recordedForm)
+		c.report.RecordedFirst, c.report.RecordedLast = text(c.oldest.Format(recordedForm)), text(c.newest.Format(recordedForm))
 	}
 	closing := c.signed(c.Note, c.Size, "line 1: ")
 	c.proveAnchors(closing)

@@ -293,7 +293,7 @@ func (l *memoryLog) proof(t testing.TB, seq int) string {
 // check runs the program's check over lines.
 func (l *memoryLog) check(t testing.TB, lines []string, anchors ...string) *report {
 	t.Helper()
-	return checkExport(strings.NewReader(strings.Join(lines, "\n")+"\n"), "test", l.trusted(t), anchors, checked)
+	return checkExport(strings.NewReader(strings.Join(lines, "\n")+"\n"), l.trusted(t), anchors, checked)
 }
 
 // wants fails the test unless the report has the verdict, and the first entry that it names is this one; -1 for none.

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 )
 
@@ -21,7 +23,7 @@ Checks an export of Sluice's audit log, or the proof of one entry. FILE may be -
   --anchor FILE   checkpoints that were kept elsewhere: the file must go on from each of them
   --output FORM   text (default) or json
 
-Exit status: 0 whole, 4 tampered with, 6 could not be checked, 7 records are missing by gap or purge beyond policy.
+Exit status: 0 whole, 2 options that do not fit, 4 tampered with, 6 could not be checked, 7 records are missing by gap or purge beyond policy.
 `
 
 // What a run was asked to do.
@@ -29,7 +31,11 @@ type options struct {
 	export, proof, root, anchor, output string
 }
 
+// misused is the exit status of options that do not fit, that of most programs.
+const misused = 2
+
 func main() {
+	signal.Ignore(syscall.SIGPIPE) // a report that is not read to its end still has its verdict
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
@@ -41,7 +47,7 @@ func run(arguments []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "sluice-verify: %v\n\n%s", err, usage)
-		return exitStatus[unchecked]
+		return misused
 	}
 	checked, err := check(asked, stdin)
 	if err != nil {
@@ -52,7 +58,8 @@ func run(arguments []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if asked.output == "json" {
 		write = checked.writeJSON
 	}
-	if err := write(stdout); err != nil {
+	// Who closes a pipe, such as head, has read all that was wanted.
+	if err := write(stdout); err != nil && !errors.Is(err, syscall.EPIPE) {
 		fmt.Fprintf(stderr, "sluice-verify: the report could not be written: %v\n", err)
 		return exitStatus[unchecked]
 	}
@@ -111,7 +118,7 @@ func check(asked options, stdin io.Reader) (*report, error) {
 	if asked.proof != "" {
 		return checkProof(input, name, root)
 	}
-	return checkExport(input, name, root, anchors, time.Now()), nil
+	return checkExport(input, root, anchors, time.Now()), nil
 }
 
 func readAnchors(name string) ([]string, error) {

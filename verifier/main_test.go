@@ -17,7 +17,7 @@ func write(t testing.TB, name, text string) string {
 	return path
 }
 
-// A call gives the exit status of its verdict, and 6 with the reason where it could not check.
+// A call gives the exit status of its verdict, 6 with the reason where it could not check, and 2 where it was not called so.
 func TestRun(t *testing.T) {
 	l := newLog(t, 4)
 	lines := l.export(t, 0, 4)
@@ -27,6 +27,11 @@ func TestRun(t *testing.T) {
 	root := write(t, "root.pem", string(asPEM(l.root)))
 	anchor := write(t, "anchor.txt", l.note(t, 3))
 	proof := write(t, "proof.txt", l.proof(t, 1))
+	dated := write(t, "dated.txt", "# kept on 2026-11-30\n\n"+l.note(t, 3)+"\n# and a day later\n"+l.note(t, 4))
+	empty, asJSON := write(t, "empty", ""), write(t, "anchor.json", `{"note": ""}`)
+	two := write(t, "two.pem", string(asPEM(l.root))+string(asPEM(l.signer)))
+	mailed := write(t, "mailed.jsonl", strings.ReplaceAll(strings.Join(l.export(t, 0, 4), "\n")+"\n", "\n", "\r\n"))
+	mailedProof := write(t, "mailed.txt", strings.ReplaceAll(l.proof(t, 1), "\n", "\r\n"))
 	for _, test := range []struct {
 		arguments []string
 		status    int
@@ -38,15 +43,25 @@ func TestRun(t *testing.T) {
 		{[]string{"--proof", proof, "--root", root}, 0, "whole\n"},
 		{[]string{"--export", edited, "--root", root}, 4, "entry 0: "},
 		{[]string{"--export", proof, "--root", root}, 6, "not an export"},
-		{[]string{"--proof", export, "--root", root}, 6, "does not begin"},
-		{[]string{"--export", export}, 6, "--root"},
-		{[]string{"--root", root}, 6, "--export"},
+		{[]string{"--proof", anchor, "--root", root}, 6, "does not begin"},
+		{[]string{"--export", export}, 2, "--root"},
+		{[]string{"--root", root}, 2, "--export"},
 		{[]string{"--export", export, "--root", export}, 6, "--root"},
 		{[]string{"--export", export, "--root", root, "--anchor", root}, 6, "something else"},
 		{[]string{"--export", root + ".none", "--root", root}, 6, "no such file"},
 		{[]string{"--export", filepath.Dir(root), "--root", root}, 6, "directory"},
-		{[]string{"--export", export, "--root", root, "--output", "xml"}, 6, "text or json"},
-		{[]string{"--export", export, "--root", root, "more"}, 6, "more"},
+		{[]string{"--export", export, "--root", root, "--output", "xml"}, 2, "text or json"},
+		{[]string{"--export", export, "--root", root, "more"}, 2, "more"},
+		{[]string{"--export", export, "--root", root, "--anchor", dated}, 0, "anchors      2 good"},
+		{[]string{"--export", export, "--root", root, "--anchor", empty}, 6, "the file is empty"},
+		{[]string{"--export", export, "--root", root, "--anchor", asJSON}, 6, "Accept: text/plain"},
+		{[]string{"--export", export, "--root", empty}, 6, "the file is empty"},
+		{[]string{"--export", export, "--root", two}, 6, "name one certificate"},
+		{[]string{"--export", empty, "--root", root}, 6, "the file is empty"},
+		{[]string{"--export", mailed, "--root", root}, 6, "CRLF"},
+		{[]string{"--proof", mailedProof, "--root", root}, 6, "CRLF"},
+		{[]string{"--proof", empty, "--root", root}, 6, "the file is empty"},
+		{[]string{"--proof", asJSON, "--root", root}, 6, "Accept: text/plain"},
 		{[]string{"--help"}, 0, "Exit status"},
 	} {
 		var said bytes.Buffer

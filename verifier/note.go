@@ -113,33 +113,53 @@ func (n *note) open(log string, keys keyring) (by *certificate, err error) {
 			continue
 		}
 		if !signer.verifies(n.text, signature.der) {
-			return nil, errors.New("its signature is not of what it says")
+			return nil, fmt.Errorf("the checkpoint of size %d has a signature that is not of what it says", n.size)
 		}
 		if by == nil {
 			by = signer
 		}
 	}
 	if by == nil {
-		return nil, errors.New("it is not signed by a key that --root vouches for")
+		return nil, fmt.Errorf("the checkpoint of size %d is not signed by a key of this log", n.size)
 	}
 	return by, nil
 }
 
-var noteForm = regexp.MustCompile(`^\n*((?:[^\n]+\n){3}\n(?:\x{2014} [^\n]*\n)+)`)
+var noteForm = regexp.MustCompile(`^(?:[^#\n][^\n]*\n){3}\n(?:\x{2014} [^\n]*\n)+`)
 
-// notesIn splits a file of one or more notes, with or without empty lines between them, as mails and files keep them.
+// What its keeper writes between notes: when and from where it came.
+var betweenNotes = regexp.MustCompile(`^(?:#[^\n]*\n|\n)*`)
+
+// notesIn splits a file of one or more notes, as mails and files keep them: with empty lines, and lines that begin with #, between.
 // Mails change the ends of lines, and editors the last one; neither is signed.
 func notesIn(file string) (notes []string, err error) {
+	if err := plainText(file); err != nil {
+		return nil, err
+	}
 	rest := strings.Trim(strings.ReplaceAll(file, "\r\n", "\n"), "\n") + "\n"
-	for strings.Trim(rest, "\n") != "" {
-		match := noteForm.FindStringSubmatch(rest)
-		if match == nil {
+	for {
+		if rest = rest[len(betweenNotes.FindString(rest)):]; rest == "" {
+			break
+		}
+		found := noteForm.FindString(rest)
+		if found == "" {
 			return nil, fmt.Errorf("after %d checkpoints there is something else: %.60q", len(notes), rest)
 		}
-		notes, rest = append(notes, match[1]), rest[len(match[0]):]
+		notes, rest = append(notes, found), rest[len(found):]
 	}
 	if len(notes) == 0 {
-		return nil, errors.New("there is no checkpoint in it")
+		return nil, errors.New("there is no checkpoint in the file")
 	}
 	return notes, nil
+}
+
+// plainText refuses what checkpoints and proofs are taken for by mistake: nothing at all, and the JSON that is the default over HTTP.
+func plainText(file string) error {
+	switch trimmed := strings.TrimSpace(file); {
+	case trimmed == "":
+		return errors.New("the file is empty")
+	case trimmed[0] == '{' || trimmed[0] == '[':
+		return errors.New("the file is JSON; what is checked is the text: Accept: text/plain")
+	}
+	return nil
 }

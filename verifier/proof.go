@@ -26,15 +26,15 @@ type proof struct {
 
 // checkProof checks the proof of one entry; an error says why it could not be checked at all.
 func checkProof(file io.Reader, name string, root *certificate) (*report, error) {
-	text, err := io.ReadAll(io.LimitReader(file, maxProofBytes+1))
+	raw, err := io.ReadAll(io.LimitReader(file, maxProofBytes+1))
 	if err != nil {
 		return nil, err
 	}
-	if version, found := strings.CutPrefix(firstLine(string(text)), proofMark); !found || version != proofVersion {
-		return nil, fmt.Errorf("%s: it does not begin with %q; GET /audit/entries/{seq}/proof gives one as text/plain", name, proofMark+proofVersion)
+	if err := isProof(string(raw)); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	checked := newReport(name)
-	read, err := parseProof(string(text))
+	checked := newReport()
+	read, err := parseProof(string(raw))
 	if err == nil {
 		err = read.check(root, checked)
 	}
@@ -48,9 +48,19 @@ func checkProof(file io.Reader, name string, root *certificate) (*report, error)
 	return checked, nil
 }
 
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(text, "\n")
-	return line
+// isProof tells by the first line why the file is none that this program reads.
+func isProof(file string) error {
+	if err := plainText(file); err != nil {
+		return err
+	}
+	first, _, _ := strings.Cut(file, "\n")
+	switch first {
+	case proofMark + proofVersion:
+		return nil
+	case proofMark + proofVersion + "\r":
+		return errLineEnds
+	}
+	return fmt.Errorf("it does not begin with %q; GET /audit/entries/{seq}/proof gives one with Accept: text/plain", proofMark+proofVersion)
 }
 
 // parseProof splits the file at its empty lines: the proof, the text and the signatures of the note, the certificate.
@@ -100,7 +110,7 @@ func (p *proof) check(root *certificate, into *report) error {
 	if err != nil {
 		return err
 	}
-	into.Log, into.First, into.End = stored.origin, p.index, p.index+1
+	into.Log, into.First, into.End = text(stored.origin), p.index, p.index+1
 	signer, err := parseCertificate(p.certificate)
 	if err == nil {
 		err = checkSigner(signer, root)

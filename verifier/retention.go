@@ -85,10 +85,10 @@ func (r *retention) read(entry entry) {
 }
 
 func gapText(lost string) string {
-	if lost == "" {
-		return "for a time entries could not be written, and nobody knows how many are lost"
+	if _, err := strconv.ParseInt(lost, 10, 64); err != nil {
+		lost = "an unknown number of"
 	}
-	return fmt.Sprintf("for a time entries could not be written; lost: %.20s", lost)
+	return lost + " records were lost"
 }
 
 // findings tells which bodies went against the rules, and which entries speak of losses, in the order of entries.

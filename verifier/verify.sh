@@ -4,7 +4,7 @@
 #   verify.sh PROOF ROOT.pem
 #
 # PROOF is what GET /audit/entries/{seq}/proof gives as text/plain, ROOT.pem the log's root certificate, from a place you trust.
-# Prints the entry's leaf, its body where it is still there, and OK. Exit status: 0 proven, 4 something is not what was signed, 6 it could not be checked.
+# Prints the entry's leaf, its body where it is still there, and OK. Exit status: 0 proven, 2 not called so, 4 something is not what was signed, 6 it could not be checked.
 set -eu
 LC_ALL=C
 export LC_ALL
@@ -32,7 +32,7 @@ end() {
   exit "$status"
 }
 
-[ $# = 2 ] || give_up 'usage: verify.sh PROOF ROOT.pem'
+[ $# = 2 ] || { say 'usage: verify.sh PROOF ROOT.pem' && exit 2; }
 work=$(mktemp -d) || give_up 'no room for temporary files'
 trap end EXIT
 trap 'exit 6' HUP INT TERM
@@ -64,8 +64,17 @@ read_files() {
   proof=$work/proof
   [ -f "$1" ] && cat <"$1" >"$proof" || give_up "$1: no file that can be read"
   [ -f "$2" ] && cat <"$2" >"$work/given" || give_up "$2: no file that can be read"
+  [ -s "$work/given" ] || give_up "$2: the file is empty"
+  # Nobody could tell which of several vouched.
+  [ "$(grep -a -c -e '-----BEGIN ' "$work/given")" -le 1 ] || give_up "$2: more than one certificate or key is in it: name one certificate"
   openssl x509 -in "$work/given" -out "$work/root.pem" 2>"$work/errors" || give_up "$2: no certificate"
-  [ "$(sed -n '1{p;q;}' "$proof")" = 'sluice-audit-proof 1' ] || give_up "$1: not a proof that this script reads"
+  [ -s "$proof" ] || give_up "$1: the file is empty"
+  case $(sed -n '1{p;q;}' "$proof" | tr '\r' '~') in
+    'sluice-audit-proof 1') ;;
+    'sluice-audit-proof 1~') give_up "$1: line ends were changed on the way (CRLF): fetch it again as a file" ;;
+    '{'* | '['*) give_up "$1: the file is JSON; what is checked is the text: Accept: text/plain" ;;
+    *) give_up "$1: not a proof that this script reads" ;;
+  esac
   # Anything but lines of printable text and the dash of notes would be read differently by different tools.
   [ "$(tr -d '\n\040-\176\342\200\224' <"$proof" | wc -c)" -eq 0 ] || refuse 'the file has characters that no proof has'
   [ "$(tail -c 1 "$proof" | hex)" = 0a ] || refuse 'the file is cut off'
@@ -95,19 +104,32 @@ read_note() {
   decode "$(sed -n 3p "$work/part2")" "$work/signed-root" || refuse 'the root of the checkpoint is not base64'
 }
 
+# issued FILE: whether the root vouches for the certificate.
+issued() {
+  openssl verify -x509_strict -no_check_time -no-CApath -no-CAstore -vfyopt "distid:$id" -CAfile "$work/root.pem" "$1" >"$work/verified" 2>&1
+}
+
+# sm2_signed FILE: twice SM2-with-SM3, alone in its sequence of ten bytes: parameters are absent.
+sm2_signed() {
+  openssl asn1parse -in "$1" >"$work/parsed"
+  [ "$(awk '/:SM2-with-SM3$/ && before ~ /l= *10 cons: SEQUENCE/ { n++ } { before = $0 } END { print n + 0 }' "$work/parsed")" = 2 ]
+}
+
+check_root() {
+  openssl x509 -in "$work/root.pem" -noout -ext basicConstraints,keyUsage >"$work/usage" 2>"$work/errors" || :
+  issued "$work/root.pem" && sm2_signed "$work/root.pem" && grep -q CA:TRUE "$work/usage" && grep -q 'Certificate Sign' "$work/usage" ||
+    give_up "$1: it is no root of a log"
+}
+
 check_certificate() {
   signer=$work/part4
   openssl x509 -in "$signer" -out "$work/signer.pem" 2>"$work/errors" && cmp -s "$signer" "$work/signer.pem" ||
     refuse 'what follows the checkpoint is not one certificate'
-  openssl verify -x509_strict -no_check_time -no-CApath -no-CAstore -vfyopt "distid:$id" -CAfile "$work/root.pem" "$signer" \
-    >"$work/verified" 2>&1 || refuse "the root does not vouch for the signer's certificate: $(grep -m 1 error "$work/verified")"
+  issued "$signer" || refuse "the root does not vouch for the signer's certificate: $(grep -m 1 error "$work/verified")"
   openssl x509 -in "$signer" -noout -ext basicConstraints,keyUsage >"$work/usage" 2>"$work/errors"
   ! grep -q CA:TRUE "$work/usage" && grep -q 'Digital Signature' "$work/usage" ||
     refuse "the signer's certificate is not for signing data"
-  openssl asn1parse -in "$signer" >"$work/parsed"
-  # Twice SM2-with-SM3, alone in its sequence of ten bytes: parameters are absent.
-  [ "$(awk '/:SM2-with-SM3$/ && before ~ /l= *10 cons: SEQUENCE/ { n++ } { before = $0 } END { print n + 0 }' "$work/parsed")" = 2 ] ||
-    refuse "the signer's certificate is not signed with SM2 with SM3"
+  sm2_signed "$signer" || refuse "the signer's certificate is not signed with SM2 with SM3"
   openssl x509 -in "$signer" -noout -pubkey >"$work/key.pem"
 }
 
@@ -203,6 +225,7 @@ check_body() {
 
 can_verify
 read_files "$1" "$2"
+check_root "$2"
 read_proof
 read_note
 check_certificate

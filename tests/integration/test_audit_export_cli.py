@@ -6,6 +6,7 @@ import logging
 import os
 import pwd
 import subprocess
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -75,14 +76,33 @@ async def test_an_export_is_written_and_verified(grown_log: GrownLog, audit: Slu
     """The file is for its owner alone, whole for the verifier, and the log says which user wrote it."""
     await grown_log.grow(300)
     await grown_log.sign()
-    out = tmp_path / "out" / "log.jsonl"
+    out = tmp_path / "log.jsonl"
     written = await audit("export", "--out", out)
     verified = await audit("verify", "--export", out, "--root", root)
 
     assert (written.exit_code, verified.exit_code) == (0, 0), (written.output, verified.output)
     assert written.stderr == f"{out}: entries 0 to 299 of 300 under the newest checkpoint\n"
-    assert (out.stat().st_mode & 0o777, names(out.parent, "*")) == (0o600, ["log.jsonl"])
+    assert (out.stat().st_mode & 0o777, names(tmp_path, "log*")) == (0o600, ["log.jsonl"])
     assert await reads(grown_log) == [(f"cli:{pwd.getpwuid(os.getuid()).pw_name}", "export", 300)]
+
+
+@pytest.mark.parametrize(("command", "starts"), [(["export"], b'{"sluice_audit_export":1,'), (["proof", "1"], b"sluice-audit-proof 1\n")])
+@pytest.mark.usefixtures("audit")
+async def test_a_file_goes_to_standard_output(command: list[str], starts: bytes, grown_log: GrownLog, tmp_path: Path):
+    """`--out -` is standard output, as `--export -` is standard input; nobody who reads to the end is told so, without a traceback."""
+    await grown_log.grow(3)
+    await grown_log.sign()
+    program = "import sys; from app.cli import main; main()"
+    argv = [sys.executable, "-c", program, "audit", *command, "--out", "-", "--config", str(tmp_path / "sluice.yaml")]
+    done = await asyncio.to_thread(subprocess.run, argv, capture_output=True, check=False)
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as closed:
+        unread = await asyncio.to_thread(subprocess.run, argv, stdout=closed, stderr=subprocess.PIPE, check=False)
+
+    assert (done.returncode, done.stdout.startswith(starts), done.stdout.endswith(b"\n")) == (0, True, True), done.stderr
+    assert (unread.returncode, b"--out -: Broken pipe" in unread.stderr, b"Exception" in unread.stderr) == (2, True, False), unread.stderr
+    assert names(Path(), "-") == []
 
 
 async def test_a_period_is_exported_with_what_proves_an_anchor(grown_log: GrownLog, audit: Sluice, root: Path, tmp_path: Path):
@@ -142,8 +162,10 @@ async def test_what_fails_leaves_the_file_that_was_there(grown_log: GrownLog, au
         await audit("export", "--from", "2026-02-01T00:00:00Z", "--to", "2026-01-01T00:00:00Z", "--out", out)
     with pytest.raises(NotChecked, match="--anchor"):
         await audit("export", "--anchor", missing, "--out", out)
-    with pytest.raises(ConfigError, match="File exists"):
+    with pytest.raises(ConfigError, match="there is no folder"):
         await audit("export", "--out", out / "below")
+    with pytest.raises(ConfigError, match="there is no folder"):
+        await audit("proof", 1, "--out", tmp_path / "nowhere" / "proof.txt")
     await grown_log.superuser.execute("ALTER ROLE sluice_intake NOLOGIN")
     try:
         with pytest.raises(AuditUnavailable):
@@ -153,6 +175,7 @@ async def test_what_fails_leaves_the_file_that_was_there(grown_log: GrownLog, au
 
     assert out.read_text() == "older"
     assert names(tmp_path, "file*") == ["file"]
+    assert not (tmp_path / "nowhere").exists()
 
 
 @pytest.mark.parametrize("command", [["export"], ["proof", 0]])

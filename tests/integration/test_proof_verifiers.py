@@ -204,7 +204,17 @@ def test_an_ended_certificate_still_proves_what_it_signed(verifiers: Verifiers):
     assert verifiers.proofs(proof(log, 2).encode(), old.root) == (PROVEN, PROVEN)
 
 
-@pytest.mark.parametrize("content", [b"", b"garbage\n", GOOD.replace("proof 1", "proof 2").encode(), bytes(range(256)) * 8])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"garbage\n",
+        b'{"index": 1}',
+        GOOD.replace("proof 1", "proof 2").encode(),
+        GOOD.replace("\n", "\r\n").encode(),
+        bytes(range(256)) * 8,
+    ],
+)
 def test_another_file_is_not_checked(content: bytes, verifiers: Verifiers):
     """What is no proof of this format is neither proven nor refused."""
     assert verifiers.proofs(content, AUTHORITY.root) == (UNCHECKED, UNCHECKED)
@@ -239,9 +249,26 @@ def test_the_script_says_what_it_lacks(verifiers: Verifiers, monkeypatch: pytest
     old.chmod(0o755)
     kept = str(KEPT / "proof.txt"), str(KEPT / "root.pem")
 
-    for arguments, why in ([], "usage"), ([str(KEPT / "none"), kept[1]], "no file"), ([kept[0], str(Path(__file__))], "no certificate"):
+    (verifiers.folder / "empty").touch()
+    (verifiers.folder / "json").write_text('{"index": 1}')
+    (verifiers.folder / "mailed").write_bytes((KEPT / "proof.txt").read_bytes().replace(b"\n", b"\r\n"))
+    (verifiers.folder / "two.pem").write_text(AUTHORITY.root.pem + AUTHORITY.signer.pem)
+    (verifiers.folder / "signer.pem").write_text(AUTHORITY.signer.pem)
+    empty, json, mailed, two, signer = (str(verifiers.folder / name) for name in ("empty", "json", "mailed", "two.pem", "signer.pem"))
+
+    assert verifiers.script().returncode == 2
+    for arguments, why in [
+        ([str(KEPT / "none"), kept[1]], "no file"),
+        ([empty, kept[1]], "the file is empty"),
+        ([json, kept[1]], "Accept: text/plain"),
+        ([mailed, kept[1]], "CRLF"),
+        ([kept[0], str(Path(__file__))], "no certificate"),
+        ([kept[0], empty], "the file is empty"),
+        ([kept[0], two], "name one certificate"),
+        ([kept[0], signer], "no root of a log"),
+    ]:
         ran = verifiers.script(*arguments)
-        assert (ran.returncode, why in ran.stderr) == (UNCHECKED, True)
+        assert (ran.returncode, why in ran.stderr) == (UNCHECKED, True), ran.stderr
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     ran = verifiers.script(*kept)
     assert (ran.returncode, ran.stdout) == (UNCHECKED, "")

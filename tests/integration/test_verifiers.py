@@ -1,7 +1,9 @@
 """The verifiers that share no code refuse the same changed exports, for the same entries."""
 
 import base64
+import json
 import random
+import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -10,17 +12,19 @@ from io import BytesIO
 from uuid import UUID
 
 import pytest
+from typer.testing import CliRunner
 
 from app.audit.format.checkpoint import split_notes
 from app.audit.format.export_file import CheckpointLine, EndLine, EntryLine, lines, read_header, read_line
 from app.audit.format.leaf import leaf_hash, parse_leaf, sm3
 from app.audit.reading.export import Wanted
 from app.audit.verification.verify import verify
+from app.cli.audit import app as audit_app
 from app.signing.certificates import Certificate
 from app.signing.sm2 import PrivateKey
 from tests.fixtures.log import GrownLog
 from tests.fixtures.log_file import Authority, Log, body
-from tests.fixtures.verifiers import KEPT, Answer, Verifiers
+from tests.fixtures.verifiers import KEPT, PROGRAM, Answer, Verifiers
 
 AUTHORITY, MALLET = Authority.make(), Authority.make()
 ENDS = AUTHORITY.signer.not_after
@@ -214,6 +218,9 @@ MUTATIONS = {
     "something after the end": Mutation(TAMPERED, [*E, b"\n"]),
     "garbage between lines": Mutation(TAMPERED, changed(lambda export: export.insert(5, b"\x00\xff\n"))),
     "empty": Mutation(UNCHECKED, []),
+    "other line ends": Mutation(UNCHECKED, [line.replace(b"\n", b"\r\n") for line in E]),
+    "another line end": Mutation(TAMPERED, changed(lambda export: export.insert(5, b"\r\n"))),
+    "a first line cut at another line end": Mutation(TAMPERED, [E[0].replace(b"\n", b"\r")]),
     "garbage": Mutation(UNCHECKED, [bytes(range(256)) * 40]),
     "another format": Mutation(UNCHECKED, changed(put(0, E[0].replace(b'export":1', b'export":2')))),
 }
@@ -253,6 +260,26 @@ def mutants(seed: int) -> Iterator[tuple[str, bytes]]:
                 (f"cut at {where}", FILE[:where]),
             ]
         )
+
+
+def test_both_tell_the_same_fields(verifiers: Verifiers):
+    """Reports for programs have the same members, and the same values in all but what is told in words."""
+    old = LOG.export(size=8)
+    del old[3:5]
+    export, root, anchors = verifiers.folder / "export", verifiers.folder / "root", verifiers.folder / "anchors"
+    root.write_text(AUTHORITY.root.pem)
+    anchors.write_text(f"# kept on 2026-11-30\n{LOG.note(4)}\n{LOG.note(12)}")
+    arguments = ["--export", str(export), "--root", str(root), "--anchor", str(anchors), "--output", "json"]
+    for content in LOG.export(), old, LOG.export()[:3], LOG.export(purged=[3]), [b"{}\n"]:
+        export.write_bytes(b"".join(content))
+        other = json.loads(subprocess.run([PROGRAM, *arguments], capture_output=True, check=False).stdout)
+        ours = json.loads(CliRunner().invoke(audit_app, ["verify", *arguments]).stdout)
+
+        for report in ours, other:
+            for finding in report["findings"]:
+                assert finding.pop("why")
+        assert sorted(ours.pop("findings"), key=str) == sorted(other.pop("findings"), key=str)
+        assert ours == other
 
 
 def test_both_answer_the_same_to_hundreds_of_random_changes(verifiers: Verifiers):

@@ -1,6 +1,7 @@
 """`sluice audit verify` as an auditor runs it: on a machine with nothing of ours but the program, the file and the root."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -29,7 +30,11 @@ def verify(tmp_path: Path) -> Verify:
         "root.der": AUTHORITY.root.der,
         "signer.pem": AUTHORITY.signer.pem.encode(),
         "whole": b"".join(WHOLE.export()),
-        "anchor": f"{WHOLE.note(2)}\n{WHOLE.note(6)}".encode(),
+        "anchor": f"# kept on 2026-11-30\n{WHOLE.note(2)}\n{WHOLE.note(6)}".encode(),
+        "json": b'{"note": ""}',
+        "empty": b"",
+        "two.pem": f"{AUTHORITY.root.pem}{AUTHORITY.signer.pem}".encode(),
+        "mailed": b"".join(WHOLE.export()).replace(b"\n", b"\r\n"),
     }.items():
         (tmp_path / name).write_bytes(content)
 
@@ -101,7 +106,13 @@ def test_a_gap_exits_with_7(verify: Verify):
         (["--export", "whole", "--root", "root.pem", "--anchor", "root.pem"], "root.pem: no checkpoint"),
         (["--export", "whole", "--root", "root.pem", "--anchor", "root.der"], "root.der: no text of checkpoints"),
         (["--export", "root.pem", "--root", "root.pem"], "does not begin like an export"),
-        (["--export", "-", "--root", "root.pem"], "does not begin like an export"),
+        (["--export", "-", "--root", "root.pem"], "the file is empty"),
+        (["--export", "empty", "--root", "root.pem"], "the file is empty"),
+        (["--export", "mailed", "--root", "root.pem"], "line ends were changed on the way (CRLF): fetch it again as a file"),
+        (["--export", "whole", "--root", "empty"], "empty: the file is empty"),
+        (["--export", "whole", "--root", "two.pem"], "name one certificate"),
+        (["--export", "whole", "--root", "root.pem", "--anchor", "empty"], "empty: the file is empty"),
+        (["--export", "whole", "--root", "root.pem", "--anchor", "json"], "Accept: text/plain"),
     ],
 )
 def test_what_could_not_be_checked_exits_with_6(verify: Verify, arguments: list[str], said: str):
@@ -130,6 +141,20 @@ def test_a_file_does_not_steer_the_terminal(verify: Verify):
     assert done.returncode == 4
     assert "sluice/\\u001b[31m\\u202e" in done.stdout.decode()
     assert b"\x1b" not in done.stdout
+
+
+@pytest.mark.parametrize(("file", "status"), [("whole", 0), ("old", 4)])
+@pytest.mark.usefixtures("verify")
+def test_a_report_that_nobody_reads_on_keeps_its_verdict(tmp_path: Path, file: str, status: int):
+    """A pipe that is closed, as by head, is no fault: the exit status is that of the verdict, and nothing is complained of."""
+    (tmp_path / "old").write_bytes(b"".join(WHOLE.export(size=4)))
+    argv = [sys.executable, "-P", "-c", PROGRAM, "audit", "verify", "--export", file, "--root", "root.pem", "--anchor", "anchor"]
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as closed:
+        done = subprocess.run(argv, cwd=tmp_path, env={"PYTHONPATH": str(REPOSITORY)}, stdout=closed, stderr=subprocess.PIPE, check=False)
+
+    assert (done.returncode, done.stderr) == (status, b"")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")

@@ -26,7 +26,9 @@ MAX_NOTE_BYTES = 16 * 1024
 MAX_SIGNATURES = 16
 MAX_SIZE = 2**63 - 1
 DASH = "\u2014"
-_NOTE = re.compile(r"\n*((?:[^\n]+\n){3}\n(?:\u2014 [^\n]*\n)+)")
+_BETWEEN = r"(?:#[^\n]*\n|\n)*+"
+_NOTE = re.compile(_BETWEEN + r"((?:[^#\n][^\n]*\n){3}\n(?:\u2014 [^\n]*\n)+)")
+_REST = re.compile(_BETWEEN)
 _SHOWN = 60
 _SIZE = re.compile(r"0|[1-9][0-9]{0,18}")
 
@@ -152,15 +154,21 @@ def _decoded(text: str, what: str) -> bytes:
 
 
 def split_notes(text: str) -> list[str]:
-    """The notes that stand one after the other in `text`, with or without empty lines between, as mails and files keep them.
+    """The notes that stand one after the other in `text`, as mails and files keep them: with empty lines, and lines that begin with `#`, between.
 
     Raises NoteRefused where there is anything else, or no note at all.
     """
+    if not text.strip():
+        raise NoteRefused("the file is empty")
+    if text.lstrip().startswith(("{", "[")):
+        raise NoteRefused("the file is JSON; a checkpoint is kept as text: Accept: text/plain")
     # Mails change the ends of lines, and editors the last one; neither is signed.
     plain, at, notes = text.replace("\r\n", "\n").strip("\n") + "\n", 0, []
     while match := _NOTE.match(plain, at):
         notes.append(match[1])
         at = match.end()
-    if at < len(plain) or not notes:
-        raise NoteRefused(f"no checkpoint, but {plain[at : at + _SHOWN]!r} after {len(notes)} of them")
+    if (rest := _REST.sub("", plain[at:], count=1)) or not notes:
+        raise NoteRefused(
+            f"no checkpoint, but {rest[:_SHOWN]!r} after {len(notes)} of them" if rest else "there is no checkpoint in the file"
+        )
     return notes

@@ -159,10 +159,14 @@ def lines(stream: BinaryIO) -> Iterator[bytes]:
 def read_header(line: bytes) -> Header:
     """The header that the first line of a file is. Raises NotAnExport for another format, LineRefused where it is malformed."""
     version = line.removeprefix(_MARK).partition(b",")[0]
+    if not line:
+        raise NotAnExport("the file is empty")
     if not line.startswith(_MARK) or not version.isdigit():
         raise NotAnExport("the file does not begin like an export of the log")
     if version != b"%d" % VERSION:
         raise NotAnExport(f"the file is an export of format {version[:20].decode()}, this program reads {VERSION}")
+    if line.endswith(b"\r\n"):
+        raise NotAnExport("line ends were changed on the way (CRLF): fetch it again as a file")
     try:
         header = _header(orjson.loads(line))
     except (KeyError, TypeError, ValueError, AttributeError):

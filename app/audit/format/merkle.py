@@ -36,18 +36,18 @@ class Subtree:
 class Frontier:
     """A growing tree as the hashes of its maximal complete subtrees, largest first: log2(size) hashes."""
 
-    def __init__(self, size: int = 0, hashes: Sequence[bytes] = ()) -> None:
-        self.size = size
-        self._stack = list(hashes)
-        if len(self._stack) != size.bit_count():
-            raise ValueError(f"a frontier of {size} leaves has {size.bit_count()} hashes, not {len(self._stack)}")
-        if any(len(one) != HASH_BYTES for one in self._stack):
-            raise ValueError(f"a frontier's hashes have {HASH_BYTES} bytes each")
+    def __init__(self) -> None:
+        self.size = 0
+        self._stack: list[bytes] = []
 
     @classmethod
     def parse(cls, size: int, frontier: bytes) -> "Frontier":
         """The frontier whose `packed` bytes these are. Raises ValueError where they do not fit the size."""
-        return cls(size, [frontier[at : at + HASH_BYTES] for at in range(0, len(frontier), HASH_BYTES)])
+        if len(frontier) != size.bit_count() * HASH_BYTES:
+            raise ValueError(f"a frontier of {size} leaves has {size.bit_count() * HASH_BYTES} bytes, not {len(frontier)}")
+        read = cls()
+        read.size, read._stack = size, [frontier[at : at + HASH_BYTES] for at in range(0, len(frontier), HASH_BYTES)]
+        return read
 
     @property
     def packed(self) -> bytes:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from app.audit.format.checkpoint import MAX_NOTE_BYTES, Checkpoint, NoteRefused
-from app.audit.verification.report import Finding, What
-from app.audit.verification.signers import Opened, Signer, Signers
+from app.audit.verification.report import Finding, What, finding
+from app.audit.verification.signers import OpenedNote, SignerKey, Signers
 
 BATCH = 256
 """Checkpoints that are checked together while nothing is read: threads that take turns with the reader only wait for it."""
@@ -53,7 +53,7 @@ class Signed:
         for place, note in zip(places, self._signers.open(notes), strict=True):
             self._check(place, note)
 
-    def _check(self, place: Place, note: Opened) -> None:
+    def _check(self, place: Place, note: OpenedNote) -> None:
         if isinstance(note, NoteRefused):
             if self._signers.known:
                 self._found("checkpoint", f"{place.name}: {note.message}")
@@ -71,7 +71,7 @@ class Signed:
         self.good += 1
         self._proven, self.newest = checkpoint.size, checkpoint
 
-    def _check_time(self, place: Place, signer: Signer) -> None:
+    def _check_time(self, place: Place, signer: SignerKey) -> None:
         if place.recorded > signer.not_after and place.seq not in self._late:
             self._late.add(place.seq)
             why = f"recorded at {place.recorded}, and signed at size {place.size} with a certificate that ended at {signer.not_after}"
@@ -85,4 +85,4 @@ class Signed:
             self._found("tree", why, self._proven, size - 1)
 
     def _found(self, what: What, why: str, seq: int | None = None, last: int | None = None) -> None:
-        self._findings.append(Finding("tampered", what, why, seq, last))
+        self._findings.append(finding("tampered", what, why, seq, last))

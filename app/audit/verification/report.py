@@ -29,7 +29,12 @@ class Finding:
     seq: int | None = None
     """The entry, where one is meant, or the first of several."""
     last: int | None = None
-    """The last of several."""
+    """The last of several; None where one is meant, or none."""
+
+
+def finding(verdict: Verdict, what: What, why: str, seq: int | None = None, last: int | None = None) -> Finding:
+    """The finding about the entries from `seq` to `last`, which may be one, or about none."""
+    return Finding(verdict, what, why, seq, None if last == seq else last)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ MAX_CERTIFICATES = 256  # a new signer each year for two centuries; each costs w
 
 
 @dataclass(frozen=True, slots=True)
-class Signer:
+class SignerKey:
     """A key that signed checkpoints, and until when it might."""
 
     key: PublicKey
@@ -26,7 +26,7 @@ class Signer:
         return self.key.verify(signature, message)
 
 
-Opened = tuple[Checkpoint, Signer] | NoteRefused
+OpenedNote = tuple[Checkpoint, SignerKey] | NoteRefused
 
 
 class Signers:
@@ -37,7 +37,7 @@ class Signers:
 
     def __init__(self, certificates: Sequence[bytes], root: Certificate, origin: str) -> None:
         self._origin = origin
-        self._by_id: dict[bytes, Signer] = {}
+        self._by_id: dict[bytes, SignerKey] = {}
         self.wrong: list[str] = []
         if len(certificates) > MAX_CERTIFICATES:
             self.wrong.append(f"the file has {len(certificates)} certificates, more than {MAX_CERTIFICATES}")
@@ -59,7 +59,7 @@ class Signers:
         """Whether there is any; without one no note can be told from another, and `wrong` has said so for all of them."""
         return bool(self._by_id)
 
-    def open(self, notes: Sequence[str]) -> list[Opened]:
+    def open(self, notes: Sequence[str]) -> list[OpenedNote]:
         """Each note's checkpoint and who signed it, or why it is refused. Signatures are checked in threads, a share for each."""
         shares = [notes[at::THREADS] for at in range(THREADS)]
         with ThreadPoolExecutor(THREADS) as pool:
@@ -68,10 +68,10 @@ class Signers:
         results = [iter(future.result()) for future in futures]
         return [next(results[at % THREADS]) for at in range(len(notes))]
 
-    def _open(self, notes: Sequence[str]) -> list[Opened]:
+    def _open(self, notes: Sequence[str]) -> list[OpenedNote]:
         return [self._open_one(note) for note in notes]
 
-    def _open_one(self, note: str) -> Opened:
+    def _open_one(self, note: str) -> OpenedNote:
         try:
             checkpoint, identity = open_note(note, self._origin, self._by_id)
         except NoteRefused as error:
@@ -88,7 +88,7 @@ class Signers:
         return loaded
 
     def _add(self, certificate: Certificate) -> None:
-        signer = Signer(certificate.public_key, rfc3339(certificate.not_after))
+        signer = SignerKey(certificate.public_key, rfc3339(certificate.not_after))
         known = self._by_id.get(identity := key_id(self._origin, certificate.spki))
         if known is None or known.not_after < signer.not_after:  # one key may have had two certificates
             self._by_id[identity] = signer

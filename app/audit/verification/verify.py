@@ -23,9 +23,9 @@ from app.audit.format.export_file import (
 from app.audit.format.leaf import GENESIS, Leaf, leaf_hash, parse_body, parse_leaf, sm3
 from app.audit.format.merkle import EMPTY_ROOT, covering, is_consistent
 from app.audit.verification.checkpoints import Place, Signed
-from app.audit.verification.report import Finding, Report, Verdict, What, verdict_of
+from app.audit.verification.report import Finding, Report, Verdict, What, finding, verdict_of
 from app.audit.verification.retention import Purged
-from app.audit.verification.signers import Opened, Signers
+from app.audit.verification.signers import OpenedNote, Signers
 from app.audit.verification.tree import Rebuilt
 from app.clock import Clock, SystemClock
 from app.signing.certificates import Certificate, CertificateRefused, verify_root
@@ -138,9 +138,9 @@ class _Reading:
         )
 
     def _found(self, verdict: Verdict, what: What, why: str, seq: int | None = None, last: int | None = None) -> None:
-        self._findings.append(Finding(verdict, what, why, seq, last))
+        self._findings.append(finding(verdict, what, why, seq, last))
 
-    def _opened(self, anchors: Sequence[Opened]) -> list[Checkpoint]:
+    def _opened(self, anchors: Sequence[OpenedNote]) -> list[Checkpoint]:
         for anchor in anchors:
             if isinstance(anchor, NoteRefused):
                 self._found("tampered", "anchor", f"an anchor is not of this log: {anchor.message}")
@@ -229,7 +229,7 @@ class _Reading:
         return False
 
     def _missing(self, end: int) -> None:
-        self._found("tampered", "order", "not in its place" if end - self._next == 1 else "not in their places", self._next, end - 1)
+        self._found("tampered", "order", "missing", self._next, end - 1)
         self._next, self._rebuilt.lost = end, True
 
     def _checkpoint(self, line: CheckpointLine, number: int) -> None:
@@ -264,8 +264,8 @@ class _Reading:
         """Whether the file's tree begins with that of `anchor`, or is it: by its root where that was rebuilt, and by a proof in the file."""
         header, size, newest = self._header, anchor.size, self._signed.newest
         if size > header.size:
-            why = f"the log had {size} entries when it was anchored, the file closes at {header.size}: entries were taken off its end"
-            self._found("tampered", "anchor", why)
+            why = f"the log had {size} entries when it was anchored, the file closes at {header.size}"
+            self._found("tampered", "anchor", f"{why}: entries were taken off its end, or an older state is shown")
             return False
         if newest is None or newest.size != header.size:
             return False  # what closes the file is not proven, which was told, so that there is nothing to compare with

@@ -8,7 +8,7 @@ def notes(path: Path) -> list[str]:
     from app.audit.format.checkpoint import NoteRefused, split_notes
     from app.audit.verification.report import NotChecked
 
-    hint = "Name a file of checkpoints as GET /audit/checkpoint answers them in text/plain."
+    hint = "Keep checkpoints as text: GET /audit/checkpoint with Accept: text/plain. Lines that begin with # are yours."
     try:
         return split_notes(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -1,8 +1,9 @@
 """`sluice audit export` and `sluice audit proof`: take out of the log what is checked elsewhere."""
 
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, BinaryIO, TypeVar
 
 import typer
 
@@ -16,11 +17,12 @@ if TYPE_CHECKING:
     from app.audit.reading.log import Log
 
 T = TypeVar("T")
+STDOUT = Path("-")
 
 
 def export(
     *,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="where the file goes; it is there when it is whole")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="where the file goes, which is there when it is whole; - is standard output")],
     begin: Annotated[str | None, typer.Option("--from", help="recorded then or later, RFC 3339")] = None,
     end: Annotated[str | None, typer.Option("--to", help="recorded before, RFC 3339")] = None,
     anchor: Annotated[
@@ -34,13 +36,11 @@ def export(
 
     It reaches to the newest signed checkpoint. The log records who exported what.
     """
-    from app import private_files
     from app.audit.reading.export import Wanted
     from app.instants import Period
 
-    _check_out(out)
     wanted = Wanted(Period.parse(begin, end, prefix="--"), _sizes(anchor) if anchor else ())
-    with private_files.replacing(out) as file:
+    with _writing(out) as file:
         header = _with_log(lambda log: _write(log, wanted, file.write), var, config, overrides)
     typer.echo(f"{out}: entries {header.first} to {header.end - 1} of {header.size} under the newest checkpoint", err=True)
 
@@ -48,7 +48,7 @@ def export(
 def proof(
     seq: Annotated[int, typer.Argument(min=0, help="number of the entry, from 0")],
     *,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="where the file goes")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="where the file goes; - is standard output")],
     size: Annotated[int | None, typer.Option(min=1, help="of an older checkpoint")] = None,
     var: Var = Path("var"),
     config: Config = None,
@@ -58,17 +58,14 @@ def proof(
 
     The log records who read which entry.
     """
-    from app import private_files
-
-    _check_out(out)
-    found = _with_log(lambda log: log.inclusion(seq, size, operator=operator()), var, config, overrides)
-    private_files.replace(out, found.file.encode())
+    with _writing(out) as file:
+        found = _with_log(lambda log: log.inclusion(seq, size, operator=operator()), var, config, overrides)
+        file.write(found.file.encode())
     typer.echo(f"{out}: entry {seq} under the checkpoint of size {found.checkpoint.size}", err=True)
 
 
 async def _write(log: "Log", wanted: "Wanted", write: Callable[[bytes], object]) -> "Header":
     """Write the file's pieces as they come, and show how far it is where somebody looks on."""
-    import contextlib
     import sys
 
     exported = await log.export(wanted, operator=operator())
@@ -82,12 +79,36 @@ async def _write(log: "Log", wanted: "Wanted", write: Callable[[bytes], object])
     return header
 
 
+@contextlib.contextmanager
+def _writing(out: Path) -> Iterator[BinaryIO]:
+    """The file `out`, which takes its name when the block ends well, or standard output. Raises ConfigError."""
+    import sys
+
+    from app import private_files
+
+    if out == STDOUT:
+        # A buffer of its own: what a closed pipe left in that of the interpreter would fail once more at its end.
+        with (
+            private_files.refused_as("--out -", hint="What reads it has to read to the end."),
+            open(sys.stdout.fileno(), "wb", closefd=False) as file,
+        ):
+            yield file
+    else:
+        _check_out(out)
+        with private_files.replacing(out) as file:
+            yield file
+
+
 def _check_out(out: Path) -> None:
-    """Raise ConfigError where no plain file would be replaced: a device such as /dev/stdout would be gone afterwards."""
+    """Raise ConfigError where the folder is not there, or no plain file would be replaced: a device such as /dev/stdout would be gone."""
     from app.errors import ConfigError
 
     if out.is_symlink() or (out.exists() and not out.is_file()):
-        raise ConfigError(f"--out: {out} is there and is no plain file", hint="Name a new file: it appears when it is whole.")
+        raise ConfigError(
+            f"--out: {out} is there and is no plain file", hint="Name a new file: it appears when it is whole; or - for standard output."
+        )
+    if not out.parent.is_dir():
+        raise ConfigError(f"--out: there is no folder {out.parent}", hint="Make the folder first, or correct its name.")
 
 
 def _sizes(anchor: Path) -> tuple[int, ...]:

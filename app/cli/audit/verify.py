@@ -44,7 +44,8 @@ def verify(
 
         # What is still buffered would fail once more when the interpreter ends, with an exit status of its own.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise NotChecked(f"the report could not be written: {error.strerror}", hint="Is the disk full?") from None
+        if not isinstance(error, BrokenPipeError):  # who closes a pipe, such as head, has read all that was wanted
+            raise NotChecked(f"the report could not be written: {error.strerror}", hint="Is the disk full?") from None
     raise typer.Exit(EXIT_CODES[report.verdict])
 
 
@@ -86,11 +87,15 @@ def _certificate(path: Path) -> "Certificate":
     from app.audit.verification.report import NotChecked
     from app.signing.certificates import Certificate, CertificateRefused
 
-    data = path.read_bytes()
+    data, hint = path.read_bytes(), "Name the root certificate of the log, as PEM or DER."
+    if not data:
+        raise NotChecked(f"{path}: the file is empty", hint=hint)
+    if data.count(b"-----BEGIN ") > 1:  # nobody could tell which of them vouched
+        raise NotChecked(f"{path}: more than one certificate or key is in it: name one certificate", hint=hint)
     try:
         return Certificate.load_pem(data) if b"-----BEGIN" in data else Certificate.load(data)
     except CertificateRefused as error:
-        raise NotChecked(f"{path}: {error.message}", hint="Name the root certificate of the log, as PEM or DER.") from None
+        raise NotChecked(f"{path}: {error.message}", hint=hint) from None
 
 
 def _text(report: "Report") -> Iterator[str]:

@@ -195,9 +195,31 @@ def test_notes_are_found_one_after_the_other():
 
 
 @pytest.mark.parametrize(
-    "text", ["", "\n\n", "nonsense", f"{NOTE}nonsense", f"nonsense\n{NOTE}", NOTE[: NOTE.index(DASH)], f"{NOTE}{NOTE[:60]}"]
+    "text", ["nonsense", f"{NOTE}nonsense", f"nonsense\n{NOTE}", f"{NOTE} # late\n", NOTE[: NOTE.index(DASH)], f"{NOTE}{NOTE[:60]}"]
 )
 def test_a_text_with_anything_else_is_not_notes(text: str):
     """A file with anything but notes is refused, so that no anchor is overlooked."""
     with pytest.raises(NoteRefused, match="no checkpoint, but"):
+        split_notes(text)
+
+
+def test_a_file_of_notes_has_room_for_when_they_were_kept():
+    """Lines that begin with # stand before, between and after notes, never in one."""
+    assert split_notes(f"# kept on 2026-11-30\n\n#\n{NOTE}# and\r\n\r\n{NOTE}# by li") == [NOTE, NOTE]
+    with pytest.raises(NoteRefused, match="no checkpoint, but"):
+        split_notes(NOTE.replace("\n1234\n", "\n# in it\n1234\n"))
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "the file is empty"),
+        ("\r\n\n", "the file is empty"),
+        ("# soon\n", "there is no checkpoint"),
+        ('{"note":""}', "Accept: text/plain"),
+    ],
+)
+def test_what_is_kept_by_mistake_is_named(text: str, why: str):
+    """A file with nothing in it, or with the JSON that is answered by default, is told as that."""
+    with pytest.raises(NoteRefused, match=why):
         split_notes(text)

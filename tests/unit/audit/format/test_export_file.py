@@ -66,7 +66,8 @@ def test_what_is_written_is_read():
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        (b"", "does not begin"),
+        (b"", "the file is empty"),
+        (HEADER.line().replace(b"\n", b"\r\n"), "line ends were changed on the way"),
         (b"\x00\xff\n", "does not begin"),
         (b'{"body":{}}\n', "does not begin"),
         (b'{"sluice_audit_export":x,\n', "does not begin"),

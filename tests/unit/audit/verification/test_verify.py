@@ -185,7 +185,7 @@ def test_swapped_entries_are_found():
     report = verify(export, ROOT)
 
     assert report.verdict == "tampered"
-    assert said(report) == [("order", 5, 5), ("order", 5, None)]
+    assert said(report) == [("order", 5, None), ("order", 5, None)]
 
 
 def test_entries_that_swapped_numbers_break_the_tree():
@@ -205,7 +205,7 @@ def test_dropped_entries_are_named(first: int, last: int):
     report = verify(kept, ROOT)
 
     assert report.verdict == "tampered"
-    assert ("order", first, last) in said(report)
+    assert ("order", first, None if first == last else last, "missing") in [(f.what, f.seq, f.last, f.why) for f in report.findings]
 
 
 def test_a_tail_that_is_dropped_with_its_numbers_breaks_the_tree():
@@ -227,7 +227,9 @@ def test_a_tail_that_is_dropped_with_its_checkpoints_is_found_by_an_anchor():
     assert verify(old, ROOT, [SMALL.note(8)]).verdict == "whole"
     report = verify(old, ROOT, [SMALL.note(4), SMALL.note(12)])
     assert (report.verdict, said(report), report.anchors) == ("tampered", [("anchor", None, None)], 1)
-    assert "had 12 entries when it was anchored, the file closes at 8" in report.findings[0].why
+    assert report.findings[0].why == (
+        "the log had 12 entries when it was anchored, the file closes at 8: entries were taken off its end, or an older state is shown"
+    )
 
 
 def test_an_added_entry_is_named():
@@ -628,7 +630,7 @@ def test_bodies_that_went_against_the_rules_are_a_gap(log: Log, purged: Collecti
     """A body that is gone without an entry that says so, or before its time, is a gap; first and last are named."""
     report = verify(log.export(purged=purged), ROOT, clock=ManualClock(NOW))
 
-    assert (report.verdict, said(report)) == ("gap", [("purge", min(purged), max(purged))])
+    assert (report.verdict, said(report)) == ("gap", [("purge", min(purged), max(purged) if len(purged) > 1 else None)])
     assert why in report.findings[0].why
 
 
