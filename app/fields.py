@@ -3,7 +3,7 @@
 A field is named by its path; its value is never repeated, since it may be a secret.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -15,7 +15,12 @@ _MOST_PATH_CHARS = 200  # a path holds keys that the sender chose
 
 def explain(error: ValidationError) -> str:
     """One line for all wrong fields: the path of each and what is wrong with it."""
-    return "; ".join(f"{_path(detail['loc']) or 'document'}: {_problem(detail)}" for detail in error.errors())
+    return explain_each(error.errors())
+
+
+def explain_each(details: Iterable[ErrorDetails]) -> str:
+    """The same for some of them."""
+    return "; ".join(f"{_path(detail['loc']) or 'document'}: {_problem(detail)}" for detail in details)
 
 
 def bad_field(detail: ErrorDetails, prefix: str = "") -> BadRequest:

@@ -34,9 +34,11 @@ def write_once(path: Path, content: bytes) -> bytes:
         return path.read_bytes()
 
 
-def read(path: Path) -> bytes:
-    """What `path` holds. Raises ConfigError where that cannot be read, or where others could read it too."""
-    with refused_as(path), path.open("rb") as file:
+def read(path: Path, *, named_by: str = "") -> bytes:
+    """What `path` holds, which the setting or option `named_by` names. Raises ConfigError where that cannot be read, or others could read it, too."""
+    what = f"{named_by}: {path}" if named_by else path
+    hint = f"Name a file that is there and that this user may read with {named_by}." if named_by else ACCESS
+    with refused_as(what, hint), path.open("rb") as file:
         _refuse_open(path, os.fstat(file.fileno()))
         return file.read()
 

@@ -9,13 +9,11 @@ import os
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
-from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from app.errors import ConfigError
-from app.fields import explain
-from app.yaml_file import read_yaml
+from app.setting_layers import Layer, explain_by_layer, laid_over_each_other
 
 RULES = Path(__file__).resolve().parent.parent / "rego"
 """The rules that come with Sluice."""
@@ -247,39 +245,20 @@ def load_settings(file: Path | None = None, overrides: tuple[str, ...] = ()) -> 
 
     Relative paths become absolute: they are relative to the file's folder, without a file to the working directory.
     """
-    document = read_yaml(file) if file else {}
-    if not isinstance(document, dict):
-        raise ConfigError(f"{file}: an empty or list document; expected settings as a mapping")
-    given = document
-    for later in (EnvSettingsSource(Settings)(), *map(_override, overrides)):
-        given = _laid_over(given, later)
+    layers = [Layer.of_file(file)] if file else []
+    layers += [Layer("environment", _environment()), *map(Layer.of_option, overrides)]
     try:
-        settings = Settings(**given)
+        settings = Settings(**laid_over_each_other(layers))
     except ValidationError as error:
-        raise ConfigError(f"{file or 'settings'}: {explain(error)}") from None
+        raise ConfigError(explain_by_layer(error, layers)) from None
     return _anchored(settings, file.parent.absolute() if file else Path.cwd())
 
 
-def _override(text: str) -> dict[str, Any]:
-    path, equals, value = text.partition("=")
-    if not equals or not path:
-        raise ConfigError(f"--set {text}: expected section.name=value")
+def _environment() -> dict[str, Any]:
     try:
-        tree: Any = yaml.safe_load(value)
-    except yaml.YAMLError:
-        raise ConfigError(f"--set {path}: the value is not YAML") from None
-    for part in reversed(path.split(".")):
-        tree = {part: tree}
-    return dict(tree)
-
-
-def _laid_over(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    """`over` on `under`: sections merge, everything else replaces."""
-    merged = dict(under)
-    for name, value in over.items():
-        below = merged.get(name)
-        merged[name] = _laid_over(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
-    return merged
+        return EnvSettingsSource(Settings)()
+    except SettingsError as error:  # names the field, not the value
+        raise ConfigError(f"environment: {error}", hint="Write a list, or a whole section, as JSON.") from None
 
 
 def _anchored(settings: Settings, folder: Path) -> Settings:

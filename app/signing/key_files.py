@@ -126,7 +126,9 @@ def read_certificate(file: Path) -> Certificate:
 def read_key(file: Path, passphrase: bytes, certificate: Certificate) -> PrivateKey:
     """The private key in `file`, which must be that of `certificate`. Raises ConfigError."""
     text = _read(file)
-    with told(file, f"Is audit.passphrase the one that this folder was made with? If so: {RESTORE}"):
+    with told(
+        file, f"Is the passphrase (audit.passphrase; where that is not set, secrets/audit-passphrase) that of this folder? If so: {RESTORE}"
+    ):
         key = load_key(text, passphrase)
         check_pair(key, certificate)
     return key

@@ -22,6 +22,7 @@ FILE = "audit-passphrase"
 MIN_BYTES = 12  # each guess costs 600 000 hashes; below this length that is not enough
 MAX_BYTES = 1024  # a wrong file, not a passphrase
 RANDOM_BYTES = 32
+BACK = "Put the file back from your backup."
 
 log = structlog.get_logger()
 
@@ -33,7 +34,7 @@ def passphrase_of(settings: Settings, var: Path) -> bytes:
     """
     kind, _, number = settings.audit.passphrase.partition(":")
     if kind == "fd":
-        return _checked(_from_descriptor(number, FIELD))
+        return _checked(_from_descriptor(number, FIELD), FIELD)
     return known_passphrase(settings, var) or _for_trying(secrets_folder(settings, var) / FILE)
 
 
@@ -43,7 +44,7 @@ def known_passphrase(settings: Settings, var: Path) -> bytes | None:
     if kind == "fd":
         return None
     if kind == "file":
-        return _checked(_from_file(Path(place).absolute(), var, settings))
+        return _checked(_from_file(Path(place).absolute(), var, settings), FIELD)
     if settings.database.url == EMBEDDED:
         return _made_for_trying(secrets_folder(settings, var) / FILE, keys_folder(settings, var))
     raise ConfigError(
@@ -61,7 +62,7 @@ def _from_file(path: Path, var: Path, settings: Settings) -> bytes:
                 hint="Keep it elsewhere, so that no copy of that folder holds both.",
                 field=FIELD,
             )
-    return private_files.read(path)
+    return private_files.read(path, named_by=FIELD)
 
 
 def read_passphrase(field: str, value: str) -> bytes:
@@ -69,7 +70,7 @@ def read_passphrase(field: str, value: str) -> bytes:
     kind, _, place = value.partition(":")
     if kind not in ("file", "fd"):
         raise ConfigError(f"{field}: must be file:PATH or fd:N, so that the passphrase stands in no list of processes", field=field)
-    return (private_files.read(Path(place)) if kind == "file" else _from_descriptor(place, field)).rstrip(b"\r\n")
+    return (private_files.read(Path(place), named_by=field) if kind == "file" else _from_descriptor(place, field)).rstrip(b"\r\n")
 
 
 def _from_descriptor(number: str, field: str) -> bytes:
@@ -86,19 +87,20 @@ def _from_descriptor(number: str, field: str) -> bytes:
 
 def _made_for_trying(file: Path, keys: Path) -> bytes | None:
     if file.exists():
-        return _checked(private_files.read(file))
+        return _checked(private_files.read(file), str(file), BACK)
     if newest_signer(keys):
-        raise ConfigError(f"{file}: missing, so nobody can open the keys in {keys}", hint="Put the file back.")
+        raise ConfigError(f"{file}: missing, so nobody can open the keys in {keys}", hint=BACK)
     return None
 
 
 def _for_trying(file: Path) -> bytes:
     log.info("audit_keys_for_trying", file=str(file), hint=f"what opens the log's keys lies beside them; for more than trying set {FIELD}")
-    return _checked(private_files.write_once(file, secrets.token_urlsafe(RANDOM_BYTES).encode()))
+    return _checked(private_files.write_once(file, secrets.token_urlsafe(RANDOM_BYTES).encode()), str(file), BACK)
 
 
-def _checked(passphrase: bytes) -> bytes:
+def _checked(passphrase: bytes, called: str, hint: str | None = None) -> bytes:
     text = passphrase.rstrip(b"\r\n")
     if not MIN_BYTES <= len(text) <= MAX_BYTES:
-        raise ConfigError(f"{FIELD}: a passphrase has {MIN_BYTES} to {MAX_BYTES} bytes, not {min(len(text), MAX_BYTES + 1)}", field=FIELD)
+        size = min(len(text), MAX_BYTES + 1)
+        raise ConfigError(f"{called}: a passphrase has {MIN_BYTES} to {MAX_BYTES} bytes, not {size}", hint=hint)
     return text

@@ -45,6 +45,7 @@ def test_the_rules_that_come_with_sluice_are_the_default(file):
         ("listen: 8080", "listen"),
         ("listen: a\nlisten: b", "twice"),
         ("- 1", "mapping"),
+        ("1: x", "1 is no name of a setting"),
         ("", "mapping"),
         ("engines: [{name: a, url: 'http://x', models: [m]}, {name: a, url: 'http://y', models: [m]}]", "'a' stands twice"),
         ("engines: [{name: a, url: 'file:///etc/passwd', models: [m]}]", r"engines\[0\].url"),
@@ -67,6 +68,36 @@ def test_a_wrong_override_is_refused(file, override):
     """A misspelt --set never passes silently."""
     with pytest.raises(ConfigError):
         load_settings(file, (override,))
+
+
+def test_a_wrong_value_is_told_with_where_it_came_from(file, monkeypatch):
+    """File, environment and --set are told apart, by the last of them that has the wrong value; a value is never repeated."""
+    file.write_text("opa: {timeout_ms: 70, binary: [1]}\nlease: {ttl_ms: 1}\nengines: [{name: a, url: 'http://x'}]", "utf-8")
+    monkeypatch.setenv("SLUICE_OPA__TIMEOUT_MS", "5x")
+    monkeypatch.setenv("SLUICE_LEASE__KEEP_MS", "1x")
+    with pytest.raises(ConfigError) as refused:
+        load_settings(file, ("lease.ttl_ms=2x", "audit.passphrase=hunter2"))
+
+    no_number = "Input should be a valid integer, unable to parse string as an integer"
+    assert sorted(refused.value.message.split("; ")) == sorted(
+        [
+            f"environment: opa.timeout_ms: {no_number}",
+            f"lease.keep_ms: {no_number}",
+            f"{file}: opa.binary: Input should be a valid string",
+            "engines[0].models: Field required",
+            f"--set: lease.ttl_ms: {no_number}",
+            "audit.passphrase: must be file:PATH or fd:N, so that the passphrase stands in no settings file",
+        ]
+    )
+    assert "hunter2" not in str(refused.value)
+
+
+def test_a_section_in_the_environment_is_json(monkeypatch):
+    """What is no JSON there is a wrong setting like any other, without its value."""
+    monkeypatch.setenv("SLUICE_ENGINES", "[hunter2")
+    with pytest.raises(ConfigError, match=r'^environment: .*"engines"') as refused:
+        load_settings()
+    assert "hunter2" not in str(refused.value)
 
 
 def test_a_missing_file_is_named(tmp_path):

@@ -125,6 +125,25 @@ def test_with_the_embedded_database_one_is_made_for_trying(var: Path):
     assert made.decode() not in str(logs)
 
 
+def test_a_damaged_one_is_named_by_its_file(var: Path):
+    """Nobody set anything, so it is the file that is wrong, and to be put back."""
+    (var / "secrets").mkdir(mode=0o700)
+    (var / "secrets" / "audit-passphrase").touch(0o600)
+    for ask in (passphrase_of, known_passphrase):
+        with pytest.raises(ConfigError, match=r"/secrets/audit-passphrase: a passphrase has 12 to 1024 bytes, not 0$") as refused:
+            ask(load_settings(), var)
+        assert refused.value.advice == "Put the file back from your backup."
+
+
+def test_a_file_that_is_not_there_is_named_with_its_setting(var: Path):
+    """What is to be corrected is the setting or option, and the message says which."""
+    with pytest.raises(ConfigError, match=r"^audit\.passphrase: /nowhere/x: No such file or directory$") as refused:
+        passphrase_of(set_to("file:/nowhere/x"), var)
+    assert refused.value.advice == "Name a file that is there and that this user may read with audit.passphrase."
+    with pytest.raises(ConfigError, match=r"^--key-passphrase: /nowhere/x: No such file"):
+        read_passphrase("--key-passphrase", "file:/nowhere/x")
+
+
 def test_a_lost_one_is_not_made_anew(var: Path):
     """Where keys are and their passphrase is gone, a new one would open nothing: the message says what is missing."""
     (var / "audit-keys" / "signers").mkdir(parents=True)
