@@ -89,7 +89,7 @@ def _beside_serve(settings: "Settings", var: Path, able: str) -> Finding:
 async def _reachable(duty: str, url: str) -> Finding:
     import psycopg
 
-    from app.database import conninfo, role_of
+    from app.database import conninfo, first_line, role_of
 
     name = "database" if duty == "registry" else duty
     setting = "database.url" if duty == "registry" else f"database.{duty}_url"
@@ -98,7 +98,7 @@ async def _reachable(duty: str, url: str) -> Finding:
             version = connection.info.server_version // 10_000
             role = await role_of(connection)
     except psycopg.Error as error:
-        return Finding(name, "fail", f"{setting}: {error}".strip(), "Start the server, or correct the setting.")
+        return Finding(name, "fail", f"{setting}: {first_line(error)}", "Start the server, or correct the setting.")
     if version not in POSTGRES_VERSIONS:
         return Finding(name, "fail", f"{setting}: PostgreSQL {version}", "Use a server of version 15 to 18.")
     if role.superuser:
