@@ -2,13 +2,12 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
-from sqlalchemy.ext.asyncio import AsyncEngine
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Lifespan
 
@@ -109,6 +108,81 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
     registry = Registry(engines["registry"], clock, metrics, people, timeout_ms=timeout_ms, gaps=writers.gaps)
     keys = Keys(engines["registry"], clock, metrics, timeout_ms=timeout_ms)
     catalog = Catalog(Path(settings.models), metrics)
+    rules = _rules(settings, around, clock, metrics, writers)
+    readings = Readings(rules.policy)
+    limiter = MemoryLimiter(clock, keep_ms=settings.lease.keep_ms, records_bytes=settings.lease.records_mib * MIB, metrics=metrics)
+    stale_ms = settings.telemetry.stale_ms
+    nodes = Nodes(NodePolicy(rules.policy, rules.batcher, clock, metrics), limiter, clock, metrics, catalog.all, stale_ms=stale_ms)
+    follower = Follower([readings.see, nodes.see], clock, metrics, catalog.all, stale_ms=stale_ms, judge=nodes.watch)
+    records = Records(writers.intake, writers.pending, people, clock)
+    audit = Log(engines["log"], writers.intake, clock, metrics, timeout_ms=timeout_ms)
+    tally = Tally(metrics, writers.summaries)
+    rooms = Rooms(clock, catalog, registry, rules.policy, readings, limiter, records, tally, settings.lease.ttl_ms, probes=nodes.watch)
+    once = Once(Decider(rooms), limiter, metrics)
+    background = Background(clock, metrics)
+    looks = Transactions(engines["registry"], metrics, call="readyz", timeout_ms=LOOK_MS)
+    health = Parts(rooms, rules.loader, rules.opa, looks, background, audit.lag, own_log_process=settings.database.url == EMBEDDED).health(
+        metrics
+    )
+
+    def follow_telemetry() -> Coroutine[Any, Any, None]:
+        return follow(around.telemetry, follower, clock, token=around.telemetry_token)
+
+    works: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {
+        "quotas": registry.follow,
+        "keys": keys.follow,
+        "models": catalog.watch,
+        "policy": rules.loader.watch,
+        "readings": readings.publish,
+        "telemetry": follow_telemetry,
+        **nodes.work(),
+    }
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        async with rules.opa:
+            for name, work in works.items():
+                background.start(name, work)
+            background.every("log", LOOK_EVERY_S, audit.lag.look)
+            writers.begin(background)
+            # Answers are exact without it; the gauge of leases and the memory of ended ones are current where nobody asks.
+            background.every("leases", EXPIRE_EVERY_S, limiter.expire_due)
+            background.every("garbage", garbage.FULL_EVERY_S, garbage.collect)
+            yield
+            await background.stop()
+            await writers.summaries.stop()
+            await nodes.close()
+            await rules.close()
+            for engine in engines.values():
+                await engine.dispose()
+
+    routers = (
+        status_router(health, metrics, lambda: describe(readings.view)),
+        quota_router(registry, _principal),
+        lease_router(limiter, registry, _principal),
+        audit_router(audit, people, Refusals(writers.pending, clock), _principal),
+    )
+    cold = _cold(lifespan, routers, bundle_routes(rules.loader, around.opa_token))
+    hot = HotRoutes(once, Leases(limiter, records, settings.lease.ttl_ms))
+    return Service(Edge(cold, hot.match, keys, metrics), registry, keys, people, rules.loader, limiter, health, background)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """The policy, whom it asks, and what keeps it current."""
+
+    opa: OpaClient
+    batcher: Batcher
+    policy: Policy
+    loader: Loader
+
+    async def close(self) -> None:
+        """End what is under way."""
+        await self.policy.close()
+        await self.batcher.close()
+
+
+def _rules(settings: Settings, around: Surroundings, clock: Clock, metrics: Metrics, writers: Writers) -> _Rules:
     opa = OpaClient(around.opa_url, connections=4 * around.opa_cores, metrics=metrics)
     batcher = Batcher(opa, clock, metrics, timeout_ms=settings.opa.timeout_ms, calls=around.opa_cores)
     policy = Policy(batcher, clock, metrics, memo_bytes=settings.policy.memo_mib * MIB, publish_wait_ms=settings.policy.publish_wait_ms)
@@ -121,54 +195,7 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
         modes=settings.policy.rules,
         last_good=LastGood(around.last_good),
     )
-    readings = Readings(policy)
-    limiter = MemoryLimiter(clock, keep_ms=settings.lease.keep_ms, records_bytes=settings.lease.records_mib * MIB, metrics=metrics)
-    stale_ms = settings.telemetry.stale_ms
-    nodes = Nodes(NodePolicy(policy, batcher, clock, metrics), limiter, clock, metrics, catalog.all, stale_ms=stale_ms)
-    follower = Follower([readings.see, nodes.see], clock, metrics, catalog.all, stale_ms=stale_ms, judge=nodes.watch)
-    records = Records(writers.intake, writers.pending, people, clock)
-    audit = Log(engines["log"], writers.intake, clock, metrics, timeout_ms=timeout_ms)
-    tally = Tally(metrics, writers.summaries)
-    rooms = Rooms(clock, catalog, registry, policy, readings, limiter, records, tally, settings.lease.ttl_ms, probes=nodes.watch)
-    once = Once(Decider(rooms), limiter, metrics)
-    background = Background(clock, metrics)
-    looks = Transactions(engines["registry"], metrics, call="readyz", timeout_ms=LOOK_MS)
-    health = Parts(rooms, loader, opa, looks, background, audit.lag, own_log_process=settings.database.url == EMBEDDED).health(metrics)
-
-    def follow_telemetry() -> Coroutine[Any, Any, None]:
-        return follow(around.telemetry, follower, clock, token=around.telemetry_token)
-
-    @contextlib.asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with opa:
-            background.start("quotas", registry.follow)
-            background.start("keys", keys.follow)
-            background.start("models", catalog.watch)
-            background.start("policy", loader.watch)
-            background.start("readings", readings.publish)
-            background.start("telemetry", follow_telemetry)
-            background.every("log", LOOK_EVERY_S, audit.lag.look)
-            for name, work in nodes.work().items():
-                background.start(name, work)
-            writers.begin(background)
-            # Answers are exact without it; the gauge of leases and the memory of ended ones are current where nobody asks.
-            background.every("leases", EXPIRE_EVERY_S, limiter.expire_due)
-            background.every("garbage", garbage.FULL_EVERY_S, garbage.collect)
-            yield
-            await background.stop()
-            await writers.summaries.stop()
-            await nodes.close()
-            await _close(policy, batcher, list(engines.values()))
-
-    routers = (
-        status_router(health, metrics, lambda: describe(readings.view)),
-        quota_router(registry, _principal),
-        lease_router(limiter, registry, _principal),
-        audit_router(audit, people, Refusals(writers.pending, clock), _principal),
-    )
-    cold = _cold(lifespan, routers, bundle_routes(loader, around.opa_token))
-    hot = HotRoutes(once, Leases(limiter, records, settings.lease.ttl_ms))
-    return Service(Edge(cold, hot.match, keys, metrics), registry, keys, people, loader, limiter, health, background)
+    return _Rules(opa, batcher, policy, loader)
 
 
 def _cold(lifespan: Lifespan[FastAPI], routers: Iterable[APIRouter], routes: Iterable[BaseRoute]) -> FastAPI:
@@ -186,10 +213,3 @@ def _principal(request: Request) -> Principal:
     """The caller, whom the edge has checked before the body was read."""
     principal: Principal = request.state.principal
     return principal
-
-
-async def _close(policy: Policy, batcher: Batcher, engines: list[AsyncEngine]) -> None:
-    await policy.close()
-    await batcher.close()
-    for engine in engines:
-        await engine.dispose()
