@@ -120,7 +120,7 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
     rooms = Rooms(clock, catalog, registry, rules.policy, readings, limiter, records, tally, settings.lease.ttl_ms, probes=nodes.watch)
     once = Once(Decider(rooms), limiter, metrics)
     background = Background(clock, metrics)
-    looks = Transactions(engines["registry"], metrics, call="readyz", timeout_ms=LOOK_MS)
+    looks = Transactions(engines["registry"], metrics, call="readyz", timeout_ms=LOOK_MS, logs=False)
     health = Parts(rooms, rules.loader, rules.opa, looks, background, audit.lag, own_log_process=settings.database.url == EMBEDDED).health(
         metrics
     )

@@ -27,10 +27,12 @@ log = structlog.get_logger()
 class Transactions:
     """Runs units of work on one engine, each in a transaction of its own, bounded in time as a whole."""
 
-    def __init__(self, engine: AsyncEngine, metrics: Metrics, *, call: str, timeout_ms: int) -> None:
+    def __init__(self, engine: AsyncEngine, metrics: Metrics, *, call: str, timeout_ms: int, logs: bool = True) -> None:
+        """`logs`: whether an outage is logged; who only looks tells it in another way."""
         self._engine = engine
         self._metrics = metrics
         self._call = call
+        self._logs = logs
         self._timeout_s = timeout_ms / 1000
         self._trouble = Trouble()
         self._running: set[asyncio.Task[object]] = set()
@@ -105,7 +107,7 @@ class Transactions:
         self._metrics.dependency_errors.labels("postgres", self._call).inc()
         orig = getattr(error, "orig", None)
         problem = first_line(orig or error) if error else what
-        if self._trouble.is_news(problem):
+        if self._logs and self._trouble.is_news(problem):
             log.warning("database.down", call=self._call, problem=problem)
         return database_down(orig, what)
 
