@@ -18,6 +18,7 @@ import structlog
 import uvicorn
 
 from app import private_files
+from app.access import secrets_folder
 from app.api.protocol import Connection, look_at
 from app.children import Children
 from app.clock import Clock, SystemClock
@@ -30,7 +31,7 @@ from app.main import Service, Surroundings, build
 from app.observability.metrics import Metrics
 from app.policy.embedded import opa_url
 from app.policy.program import find_opa
-from app.postgres import EmbeddedPostgres, secrets_folder
+from app.postgres import EmbeddedPostgres
 from app.processes import Launcher
 from app.settings import EMBEDDED, Settings
 from app.telemetry.configuration import token_of

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import psycopg
 
+from app.access import Access
 from app.database import conninfo
-from app.postgres import Access
 from bench.questions import NUMBERED, quota
 from bench.servers import LOOK_S, Sluice, ask
 

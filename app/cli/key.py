@@ -99,11 +99,11 @@ def _with_database(work: "Callable[[Keys, Tenants], Awaitable[T]]", var: Path, c
     """The result of `work` on the keys and tenants of the database that the settings name. Raises what it raises, and DatabaseDown."""
     import asyncio
 
+    from app.access import urls_beside_serve
     from app.auth.keys import Keys
     from app.clock import SystemClock
     from app.database import create_engine
     from app.observability.metrics import Metrics
-    from app.postgres import urls_beside_serve
     from app.quota.registry import Tenants
 
     settings = quiet_settings_of(config, var, overrides, "key")

@@ -11,8 +11,8 @@ from pathlib import Path
 import structlog
 
 from app import private_files
+from app.access import secrets_folder
 from app.errors import ConfigError
-from app.postgres import secrets_folder
 from app.settings import EMBEDDED, Settings
 from app.signing.key_files import newest_signer
 from app.signing.keys import keys_folder

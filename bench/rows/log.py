@@ -13,6 +13,7 @@ from statistics import median, quantiles
 
 import psycopg
 
+from app.access import Access
 from app.audit.intake.gaps import Gaps
 from app.audit.intake.intake import Intake
 from app.audit.records.entry import Entry, make_entry
@@ -20,7 +21,6 @@ from app.audit.verification.verify import verify
 from app.clock import SystemClock
 from app.database import DatabaseUrls, conninfo, create_engine
 from app.observability.metrics import Metrics
-from app.postgres import Access
 from app.settings import DatabaseSettings
 from bench.export import Export, export
 from bench.report import Finding

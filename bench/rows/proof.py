@@ -10,13 +10,13 @@ from uuid import UUID
 import psycopg
 from psycopg import sql
 
+from app.access import ADMIN, Access
 from app.audit.format.leaf import HASH_BYTES, leaf_hash
 from app.audit.format.merkle import STORED_LEVELS, Frontier, consistency_spans, inclusion_spans, root_by_inclusion
 from app.audit.reading import hashes
 from app.audit.sequencing.queries import QUERIES
 from app.audit.sequencing.sequencer import LEAF_TYPES
 from app.database import LOG, OWNER, conninfo, create_engine, give_database, migrate
-from app.postgres import ADMIN, Access
 from app.settings import DatabaseSettings
 from bench.report import Finding
 from bench.rows import Run

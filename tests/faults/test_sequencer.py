@@ -17,6 +17,7 @@ import psycopg
 import pytest
 from structlog.testing import capture_logs
 
+from app.access import Access
 from app.audit.intake.gaps import Gaps
 from app.audit.intake.intake import Intake
 from app.audit.sequencing.process import LogProcess
@@ -24,7 +25,7 @@ from app.clock import SystemClock
 from app.database import SEQUENCER, DatabaseUrls, create_engine, migrate
 from app.errors import DependencyDown
 from app.observability.metrics import Metrics
-from app.postgres import Access, EmbeddedPostgres
+from app.postgres import EmbeddedPostgres
 from app.processes import Launcher
 from app.settings import DatabaseSettings
 from app.signing.keys import KeyFolder

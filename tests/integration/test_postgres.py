@@ -10,11 +10,12 @@ import pytest
 from structlog.testing import capture_logs
 
 from app import placement
+from app.access import Access
 from app.clock import SystemClock
 from app.database import conninfo
 from app.errors import ConfigError
 from app.folders import FolderInUse
-from app.postgres import Access, EmbeddedPostgres
+from app.postgres import EmbeddedPostgres
 from app.processes import Launcher
 from tests.fixtures.postgres import rows_of, scratch_folder
 

@@ -8,10 +8,11 @@ import psycopg
 import pytest
 
 from app import postgres
+from app.access import DATABASE, Access
 from app.clock import SystemClock
 from app.database import SEQUENCER, conninfo, migrate
 from app.placement import closed_to, ordinary_user
-from app.postgres import DATABASE, Access, EmbeddedPostgres
+from app.postgres import EmbeddedPostgres
 from app.processes import Launcher
 from tests.fixtures.append_only import TARGETS, assert_refused, contents, fill
 from tests.fixtures.postgres import FAST_AND_SILENT, Server, scratch_folder

@@ -13,11 +13,11 @@ from sqlalchemy import create_engine, pool
 from sqlalchemy.engine import make_url
 from uuid_utils import uuid7
 
+from app.access import Access
 from app.audit.sequencing.sequencer import Sequencer
 from app.clock import ManualClock
 from app.database import MIGRATIONS, SEQUENCER, conninfo, give_database, migrate
 from app.instants import rfc3339
-from app.postgres import Access
 from tests.fixtures.postgres import Server, rows_of
 from tests.fixtures.signing import MADE
 

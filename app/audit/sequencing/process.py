@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import structlog
 
+from app.access import sequencer_url_beside_serve
 from app.audit.reading.hashes import LogDamaged
 from app.audit.reading.lag import TENDING_LOCK
 from app.audit.sequencing.head import check
@@ -28,7 +29,6 @@ from app.backoff import Backoff
 from app.clock import Clock, SystemClock
 from app.database import SEQUENCER, DatabaseDown, role_of
 from app.errors import ConfigError, SluiceError
-from app.postgres import sequencer_url_beside_serve
 from app.settings import Settings
 from app.signing import sm2
 from app.signing.key_files import read_root

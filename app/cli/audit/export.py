@@ -122,13 +122,13 @@ def _with_log(work: "Callable[[Log], Awaitable[T]]", var: Path, config: Path | N
     """The result of `work` on the log of the database that the settings name. Raises what it raises, and DatabaseDown."""
     import asyncio
 
+    from app.access import urls_beside_serve
     from app.audit.intake.gaps import Gaps
     from app.audit.intake.intake import Intake
     from app.audit.reading.log import Log
     from app.clock import SystemClock
     from app.database import create_engine
     from app.observability.metrics import Metrics
-    from app.postgres import urls_beside_serve
 
     settings = quiet_settings_of(config, var, overrides, "audit")
     urls = urls_beside_serve(settings, var)

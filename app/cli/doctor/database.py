@@ -73,8 +73,8 @@ def _embedded(settings: "Settings", var: Path) -> Finding:
 
 def _beside_serve(settings: "Settings", var: Path, able: str) -> Finding:
     """What an embedded database that is able to run does now: it runs beside serve only, and then it must answer."""
+    from app.access import urls_beside_serve
     from app.database import DatabaseDown
-    from app.postgres import urls_beside_serve
 
     try:
         urls = urls_beside_serve(settings, var)

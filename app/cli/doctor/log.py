@@ -107,7 +107,7 @@ def _head(kept: Kept) -> Finding:
 
 def _url(settings: "Settings", var: Path) -> str:
     """Of a role that reads the log."""
-    from app.postgres import sequencer_url_beside_serve, urls_beside_serve
+    from app.access import sequencer_url_beside_serve, urls_beside_serve
 
     if settings.database.sequencer_url:
         return sequencer_url_beside_serve(settings, var)
