@@ -63,15 +63,15 @@ class Records:
         if not (sensitive or forbidden or waived):
             return None
         with self._trying():
-            told = await self._tell(asking, spec, terms, decision)
+            record = await self._record_of(asking, spec, terms, decision)
             owed = owed_by_gateway(terms) if terms and sensitive and decision.allow else ()
-            entries = [_waiver(told, waived, decision)] if waived else []
+            entries = [_waiver(record, waived, decision)] if waived else []
             if sensitive:
-                entries.append(_access(told, decision, owed))
+                entries.append(_access(record, decision, owed))
             elif forbidden:
-                entries.append(_refusal(told, decision))
+                entries.append(_refusal(record, decision))
             await self._intake.write(*entries)
-        return Confirmation(told.asked, told.retention_days, owed) if owed else None
+        return Confirmation(record.asked, record.retention_days, owed) if owed else None
 
     async def confirm(self, confirmation: Confirmation) -> None:
         """Write that the gateway met what it owed, now or, in an outage, afterwards."""
@@ -102,7 +102,7 @@ class Records:
             raise
         self._worked_ms, self._again_ms = self._clock.monotonic_ms(), -math.inf
 
-    async def _tell(self, asking: Asking, spec: ModelSpec | None, terms: Terms | None, decision: Decision) -> _Record:
+    async def _record_of(self, asking: Asking, spec: ModelSpec | None, terms: Terms | None, decision: Decision) -> _Record:
         request, peer, pseudonyms = asking.request, asking.peer, self._people.pseudonyms
         subject_id = request.subject.id if request.subject else None
         subject = pseudonyms.subject(request.tenant, subject_id) if subject_id else None
@@ -150,37 +150,37 @@ def _in_clear(asking: Asking, spec: ModelSpec | None) -> tuple[str | None, str |
     return action if action in actions else None, purpose if purpose in purposes else None
 
 
-def _waiver(told: _Record, waived: Sequence[Deny], decision: Decision) -> Entry:
+def _waiver(record: _Record, waived: Sequence[Deny], decision: Decision) -> Entry:
     return waiver_used(
-        told.asked,
+        record.asked,
         "allowed" if decision.allow else "refused",
-        recorded=told.recorded,
+        recorded=record.recorded,
         waived=_reasons(waived),
-        retention_days=told.retention_days,
-        sealed=told.key.seal(told.texts),
+        retention_days=record.retention_days,
+        sealed=record.key.seal(record.texts),
     )
 
 
-def _access(told: _Record, decision: Decision, owed: Sequence[str]) -> Entry:
+def _access(record: _Record, decision: Decision, owed: Sequence[str]) -> Entry:
     granted: AccessOutcome = "unconfirmed" if owed else "allowed"
     return sensitive_access(
-        told.asked,
+        record.asked,
         granted if decision.allow else "refused",
-        recorded=told.recorded,
-        retention_days=told.retention_days,
+        recorded=record.recorded,
+        retention_days=record.retention_days,
         reasons=_reasons(decision.reasons),
         obligations=owed,
-        sealed=told.key.seal(told.texts),
+        sealed=record.key.seal(record.texts),
     )
 
 
-def _refusal(told: _Record, decision: Decision) -> Entry:
+def _refusal(record: _Record, decision: Decision) -> Entry:
     return policy_refusal(
-        told.asked,
-        recorded=told.recorded,
+        record.asked,
+        recorded=record.recorded,
         reasons=_reasons(decision.reasons),
-        retention_days=told.retention_days,
-        sealed=told.key.seal(told.texts),
+        retention_days=record.retention_days,
+        sealed=record.key.seal(record.texts),
     )
 
 

@@ -12,7 +12,7 @@ from psycopg import sql
 
 from app.access import ADMIN, Access
 from app.audit.format.leaf import HASH_BYTES, leaf_hash
-from app.audit.format.merkle import STORED_LEVELS, Frontier, consistency_spans, inclusion_spans, root_by_inclusion
+from app.audit.format.merkle import Frontier, consistency_spans, inclusion_spans, root_by_inclusion
 from app.audit.reading import hashes
 from app.audit.sequencing.queries import QUERIES
 from app.audit.sequencing.sequencer import LEAF_TYPES
@@ -58,7 +58,7 @@ async def _fill(access: Access) -> bytes:
             copy.set_types(LEAF_TYPES)
             for seq in range(MILLION):
                 leaf = _leaf(seq)
-                subtrees += [(one.level, one.index, hashed) for one, hashed in frontier.append(leaf) if one.level % STORED_LEVELS == 0]
+                subtrees += [(one.level, one.index, hashed) for one, hashed in frontier.append(leaf) if one.stored]
                 await copy.write_row((seq, UUID(int=seq), RECORDED, "d400", leaf, leaf, leaf))
         await cursor.executemany("INSERT INTO audit.subtree (level, index, hash) VALUES (%s, %s, %s)", subtrees)
         await cursor.execute("UPDATE audit.head SET size = %s, frontier = %s", [MILLION, frontier.packed])

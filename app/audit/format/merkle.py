@@ -32,6 +32,11 @@ class Subtree:
         """One past its last leaf."""
         return (self.index + 1) << self.level
 
+    @property
+    def stored(self) -> bool:
+        """Whether the log keeps its hash, as it keeps those of leaves; others are folds of what it keeps."""
+        return self.level % STORED_LEVELS == 0
+
 
 class Frontier:
     """A growing tree as the hashes of its maximal complete subtrees, largest first: log2(size) hashes."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from app.audit.records.entry import Entry
 from app.errors import DependencyDown
+from app.tasks import retrieve
 
 AT_ONCE = 2
 """Commits under way: with one alone, whoever just missed it would wait for two."""
@@ -44,7 +45,7 @@ class GroupCommit:
             await asyncio.shield(writer.done)
         except asyncio.CancelledError:
             await asyncio.wait({writer.done})
-            writer.done.exception()  # read, so that nobody reports it as never retrieved
+            retrieve(writer.done)
             raise
 
     def _begin(self) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from psycopg import AsyncConnection, AsyncCursor
 
 from app.audit.format.leaf import Leaf, chain_hash, leaf_hash
-from app.audit.format.merkle import STORED_LEVELS, Frontier
+from app.audit.format.merkle import Frontier
 from app.audit.reading.hashes import LogDamaged
 from app.audit.records.entry import Entry
 from app.audit.sequencing.admission import MALFORMED, Admitted, Malformed, Row, admit, malformed, own
@@ -69,7 +69,7 @@ class _Growth:
         filters = (admitted.tenant, admitted.model, admitted.subject, admitted.decision)
         self.bodies.append((leaf.shelf, seq, entry.recorded, entry.kind, *filters, entry.body))
         completed = self.frontier.append(hashed)
-        self.subtrees += [(tree.level, tree.index, one) for tree, one in completed if tree.level % STORED_LEVELS == 0]
+        self.subtrees += [(tree.level, tree.index, one) for tree, one in completed if tree.stored]
         self.size += 1
 
 

@@ -70,10 +70,9 @@ class Cut(BaseException):
     """Stands for the end of the process."""
 
 
-@pytest.mark.parametrize("writes", range(4))
-def test_a_first_start_that_was_cut_short_is_made_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writes: int):
-    """Whichever of the four files was the last one written, the next start has a sound folder."""
-    path, replace, left = tmp_path / "keys", private_files.replace, writes
+def cut_after(writes: int) -> Callable[[Path, bytes], None]:
+    """Writes files as ever, so many, and ends the process at the next."""
+    replace, left = private_files.replace, writes
 
     def cut(file: Path, content: bytes) -> None:
         nonlocal left
@@ -82,8 +81,15 @@ def test_a_first_start_that_was_cut_short_is_made_good(tmp_path: Path, monkeypat
         left -= 1
         replace(file, content)
 
+    return cut
+
+
+@pytest.mark.parametrize("writes", range(4))
+def test_a_first_start_that_was_cut_short_is_made_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writes: int):
+    """Whichever of the four files was the last one written, the next start has a sound folder."""
+    path = tmp_path / "keys"
     with monkeypatch.context() as patched:
-        patched.setattr(private_files, "replace", cut)
+        patched.setattr(private_files, "replace", cut_after(writes))
         with pytest.raises(Cut):
             KeyFolder(path, PASSPHRASE).open_or_make(MADE)
 
@@ -166,17 +172,9 @@ def test_a_rotation_that_was_cut_short_leaves_a_signer(
     key_folder: KeyFolder, keys_path: Path, monkeypatch: pytest.MonkeyPatch, writes: int
 ):
     """Before the new certificate stands the old signer signs; whatever lies about, the next rotation succeeds."""
-    old, replace, left = key_folder.certificate, private_files.replace, writes
-
-    def cut(file: Path, content: bytes) -> None:
-        nonlocal left
-        if not left:
-            raise Cut
-        left -= 1
-        replace(file, content)
-
+    old = key_folder.certificate
     with monkeypatch.context() as patched:
-        patched.setattr(private_files, "replace", cut)
+        patched.setattr(private_files, "replace", cut_after(writes))
         with pytest.raises(Cut):
             KeyFolder(keys_path, PASSPHRASE).rotate(NEXT_YEAR)
 
