@@ -25,7 +25,8 @@ from app.database import (
 )
 from app.errors import ConfigError
 from app.folders import FolderLock
-from app.settings import EMBEDDED, Settings
+from app.setting_sections import EMBEDDED
+from app.settings import Settings
 
 ADMIN = "postgres"
 DATABASE = "sluice"

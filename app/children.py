@@ -21,7 +21,8 @@ from app.main import Service, Surroundings
 from app.observability.metrics import Metrics
 from app.policy.embedded import start_opa
 from app.processes import Kept, Launcher
-from app.settings import EMBEDDED, EngineSettings, Settings
+from app.setting_sections import EMBEDDED, EngineSettings
+from app.settings import Settings
 
 FEEDERS_STOP_S = 1.0
 """Of those that serve listens to. Each needs some milliseconds."""

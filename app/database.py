@@ -22,7 +22,8 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from app.errors import ConfigError, DependencyDown
-from app.settings import DatabaseSettings, secret_of
+from app.setting_sections import DatabaseSettings
+from app.settings import secret_of
 
 OWNER = "sluice_owner"  # owns schemas and tables; migrations alone use it
 REGISTRY = "sluice_registry"  # tenants, quotas, keys; inserts into the log's intake

@@ -14,7 +14,7 @@ from app import private_files
 from app.auth.keys import ROLES, Keys
 from app.errors import SluiceError
 from app.quota.registry import Registry
-from app.settings import EngineSettings
+from app.setting_sections import EngineSettings
 from app.yaml_file import read_yaml
 
 log = structlog.get_logger()

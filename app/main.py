@@ -49,7 +49,8 @@ from app.policy.policy import Policy
 from app.policy.readings import Readings
 from app.policy.record import PolicyRecord
 from app.quota.registry import Registry
-from app.settings import EMBEDDED, Settings
+from app.setting_sections import EMBEDDED
+from app.settings import Settings
 from app.telemetry.describe import describe
 from app.telemetry.follow import Follower, follow
 from app.transaction import Transactions

@@ -33,7 +33,8 @@ from app.policy.embedded import opa_url
 from app.policy.program import find_opa
 from app.postgres import EmbeddedPostgres
 from app.processes import Launcher
-from app.settings import EMBEDDED, Settings
+from app.setting_sections import EMBEDDED
+from app.settings import Settings
 from app.telemetry.configuration import token_of
 
 LINGER_S = 1.0

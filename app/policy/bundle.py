@@ -19,7 +19,7 @@ from app.policy.folder import Rule
 from app.policy.kinds import Kind
 from app.policy.modes import Modes, mode_of
 from app.policy.reads import Read
-from app.settings import RuleMode
+from app.setting_sections import RuleMode
 
 ENTRY_PATH = "sluice/entry"
 """Path of the generated module under /v1/data."""

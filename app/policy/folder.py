@@ -19,7 +19,7 @@ from app.errors import PolicyRefused
 from app.policy.kinds import KINDS, REQUESTS, Kind
 from app.policy.metadata import parse_metadata
 from app.policy.reads import Read
-from app.settings import RuleMode
+from app.setting_sections import RuleMode
 from app.watching import files_under
 
 PARTS = (*KINDS, "lib")

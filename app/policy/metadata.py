@@ -9,7 +9,7 @@ from typing import Any
 
 from app.policy.reads import Read, parse_reads
 from app.policy.schema import Sections, why_undefined
-from app.settings import RuleMode
+from app.setting_sections import RuleMode
 
 Note = Callable[[str], None]
 """Takes one problem."""

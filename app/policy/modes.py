@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 
 from app.policy.folder import Problems, Rule
-from app.settings import RuleMode
+from app.setting_sections import RuleMode
 
 Modes = Mapping[str, RuleMode]
 """Modes by name of rule, as the setting policy.rules gives them."""

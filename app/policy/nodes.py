@@ -23,7 +23,7 @@ from app.policy.policy import Policy
 from app.policy.question import Asked, Section
 from app.policy.settled import Settled
 from app.policy.unanswered import PolicyTimeout, PolicyUnavailable, PolicyUndefined, Unanswered
-from app.settings import RuleMode
+from app.setting_sections import RuleMode
 
 MEMO_BYTES = 4 << 20
 """Some thousand answers: what hundreds of nodes ask again within seconds, and no more, since readings seldom return."""

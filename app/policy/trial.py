@@ -13,7 +13,7 @@ from app.policy.kinds import KINDS, Kind, kind_of_question
 from app.policy.modes import Modes
 from app.policy.offline import evaluate, workspace
 from app.policy.schema import check_question
-from app.settings import RuleMode
+from app.setting_sections import RuleMode
 
 _NAME = "question"
 _WORD = re.compile(r"[\w.-]+")

@@ -13,7 +13,8 @@ import structlog
 from app import private_files
 from app.access import secrets_folder
 from app.errors import ConfigError
-from app.settings import EMBEDDED, Settings
+from app.setting_sections import EMBEDDED
+from app.settings import Settings
 from app.signing.key_files import newest_signer
 from app.signing.keys import keys_folder
 

@@ -15,7 +15,8 @@ from app import watching
 from app.catalog.models import ModelSpec, load_models
 from app.errors import ConfigError
 from app.observability.metrics import Metrics
-from app.settings import EngineSettings, Settings, load_settings, secret_of
+from app.setting_sections import EngineSettings
+from app.settings import Settings, load_settings, secret_of
 from app.telemetry.snapshot import Loads
 
 log = structlog.get_logger()

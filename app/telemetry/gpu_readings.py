@@ -13,7 +13,7 @@ import structlog
 
 from app.clock import Clock
 from app.observability.metrics import Metrics
-from app.settings import EngineSettings, GpuSettings
+from app.setting_sections import EngineSettings, GpuSettings
 from app.telemetry.blocking import Blocking
 from app.telemetry.board import Board
 from app.telemetry.contact import FIRST_CONTACT_MS, Reminder

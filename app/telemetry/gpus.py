@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from app.background import Background
 from app.clock import Clock
-from app.settings import EngineSettings, GpuSettings
+from app.setting_sections import EngineSettings, GpuSettings
 from app.telemetry.dcgm import DcgmPages
 from app.telemetry.gpu_readings import GpuReadings
 from app.telemetry.scrape import place

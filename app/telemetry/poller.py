@@ -17,7 +17,7 @@ from app.background import Background
 from app.catalog.models import ModelSpec
 from app.clock import Clock
 from app.observability.metrics import Metrics
-from app.settings import EngineSettings
+from app.setting_sections import EngineSettings
 from app.telemetry import llamacpp, sglang, tgi, triton, trtllm, vllm
 from app.telemetry.board import Board
 from app.telemetry.contact import Contact

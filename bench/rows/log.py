@@ -21,7 +21,7 @@ from app.audit.verification.verify import verify
 from app.clock import SystemClock
 from app.database import DatabaseUrls, conninfo, create_engine
 from app.observability.metrics import Metrics
-from app.settings import DatabaseSettings
+from app.setting_sections import DatabaseSettings
 from bench.export import Export, export
 from bench.report import Finding
 from bench.rows import Run

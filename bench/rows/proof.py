@@ -17,7 +17,7 @@ from app.audit.reading import hashes
 from app.audit.sequencing.queries import QUERIES
 from app.audit.sequencing.sequencer import LEAF_TYPES
 from app.database import LOG, OWNER, conninfo, create_engine, give_database, migrate
-from app.settings import DatabaseSettings
+from app.setting_sections import DatabaseSettings
 from bench.report import Finding
 from bench.rows import Run
 from bench.stage import Stage

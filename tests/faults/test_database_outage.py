@@ -25,7 +25,7 @@ from app.observability.metrics import Metrics
 from app.postgres import EmbeddedPostgres
 from app.processes import Launcher
 from app.quota.registry import Registry
-from app.settings import DatabaseSettings
+from app.setting_sections import DatabaseSettings
 from tests.fixtures.entries import numbered
 from tests.fixtures.proc import children_of, frozen
 from tests.fixtures.registry import registry_of

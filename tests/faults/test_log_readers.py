@@ -14,7 +14,7 @@ from app.audit.reading.entries import Filters, Page, SearchTooLong
 from app.audit.reading.export import Wanted
 from app.database import DatabaseDown, DatabaseUrls, create_engine
 from app.observability.metrics import Metrics
-from app.settings import DatabaseSettings
+from app.setting_sections import DatabaseSettings
 from app.transaction import Transactions
 from tests.fixtures.log import GrownLog
 from tests.fixtures.proc import frozen

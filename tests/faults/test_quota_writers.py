@@ -14,7 +14,7 @@ from app.clock import ManualClock
 from app.database import DatabaseUrls, conninfo, create_engine
 from app.errors import NotFound, PreconditionFailed
 from app.quota.registry import Registry
-from app.settings import DatabaseSettings
+from app.setting_sections import DatabaseSettings
 from tests.fixtures.postgres import rows_of
 from tests.fixtures.registry import registry_of
 from tests.fixtures.whole_log import size_of_whole_log

@@ -27,7 +27,7 @@ from app.errors import DependencyDown
 from app.observability.metrics import Metrics
 from app.postgres import EmbeddedPostgres
 from app.processes import Launcher
-from app.settings import DatabaseSettings
+from app.setting_sections import DatabaseSettings
 from app.signing.keys import KeyFolder
 from tests.fixtures.audit_process import AuditProcess
 from tests.fixtures.entries import numbered

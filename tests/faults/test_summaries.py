@@ -22,7 +22,7 @@ from app.errors import DependencyDown
 from app.observability.metrics import Metrics
 from app.postgres import EmbeddedPostgres
 from app.processes import Launcher
-from app.settings import DatabaseSettings
+from app.setting_sections import DatabaseSettings
 from tests.fixtures.proc import children_of, frozen
 from tests.fixtures.waiting import until
 

@@ -26,7 +26,7 @@ from app.audit.sequencing.process import LogProcess
 from app.clock import ManualClock
 from app.database import DatabaseUrls, create_engine
 from app.observability.metrics import Metrics
-from app.settings import DatabaseSettings
+from app.setting_sections import DatabaseSettings
 from app.signing.certificates import Certificate
 from app.signing.keys import KeyFolder
 from app.signing.sm2 import PrivateKey

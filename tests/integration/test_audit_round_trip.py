@@ -12,7 +12,7 @@ from app.audit.format.leaf import Leaf, leaf_hash, sm3
 from app.audit.sequencing.sequencer import Sequencer
 from app.clock import ManualClock
 from app.database import DatabaseUrls, conninfo, create_engine
-from app.settings import DatabaseSettings
+from app.setting_sections import DatabaseSettings
 from tests.fixtures.postgres import rows_of
 from tests.fixtures.registry import registry_of
 from tests.fixtures.whole_log import size_of_whole_log

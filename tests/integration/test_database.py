@@ -10,7 +10,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.database import DatabaseDown, conninfo, create_engine, create_roles, migrate
-from app.settings import DatabaseSettings
+from app.setting_sections import DatabaseSettings
 
 SERVING = ("registry", "intake", "log")
 QUICK = DatabaseSettings(timeout_ms=100, pool_size=1)

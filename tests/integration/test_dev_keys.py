@@ -15,7 +15,7 @@ from app.database import DatabaseUrls, create_engine
 from app.errors import DependencyDown, Unauthorized
 from app.examples import lay_down_keys
 from app.observability.metrics import Metrics
-from app.settings import DatabaseSettings
+from app.setting_sections import DatabaseSettings
 from tests.fixtures.postgres import TIMEOUT_MS
 
 

@@ -11,7 +11,7 @@ from app.audit.records.entry import Entry
 from app.clock import SystemClock
 from app.database import DatabaseUrls, create_engine
 from app.observability.metrics import Metrics
-from app.settings import DatabaseSettings
+from app.setting_sections import DatabaseSettings
 from tests.fixtures.entries import numbered
 from tests.fixtures.postgres import TIMEOUT_MS, rows_of
 

@@ -18,7 +18,7 @@ from app.database import DatabaseDown, DatabaseUrls, create_engine
 from app.errors import BadRequest, NotFound
 from app.instants import instant, rfc3339
 from app.observability.metrics import Metrics
-from app.settings import DatabaseSettings
+from app.setting_sections import DatabaseSettings
 from tests.fixtures.postgres import TIMEOUT_MS
 from tests.fixtures.registry import registry_of
 

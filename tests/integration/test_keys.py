@@ -16,7 +16,7 @@ from app.clock import ManualClock, SystemClock
 from app.database import DatabaseUrls, conninfo, create_engine
 from app.errors import BadRequest, Conflict, NotFound, Unauthorized
 from app.observability.metrics import Metrics
-from app.settings import DatabaseSettings
+from app.setting_sections import DatabaseSettings
 from tests.fixtures.postgres import TIMEOUT_MS
 from tests.fixtures.waiting import until
 

@@ -14,7 +14,7 @@ from app.api.quotas import quota_router
 from app.auth.keys import Principal
 from app.database import DatabaseUrls, create_engine
 from app.errors import SluiceError
-from app.settings import DatabaseSettings
+from app.setting_sections import DatabaseSettings
 from tests.fixtures.asgi import Reply, call
 from tests.fixtures.registry import registry_of
 

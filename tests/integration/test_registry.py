@@ -19,7 +19,7 @@ from app.database import DatabaseUrls, conninfo, create_engine
 from app.errors import BadRequest, NotFound, PreconditionFailed, PreconditionRequired
 from app.observability.metrics import Metrics
 from app.quota.registry import Registry
-from app.settings import DatabaseSettings
+from app.setting_sections import DatabaseSettings
 from tests.fixtures.postgres import TIMEOUT_MS, rows_of
 from tests.fixtures.registry import registry_of
 from tests.fixtures.waiting import until

@@ -18,7 +18,7 @@ from app.audit.sequencing.sequencer import Batch, Sequencer
 from app.clock import ManualClock
 from app.database import DatabaseUrls, conninfo, create_engine
 from app.observability.metrics import Metrics
-from app.settings import DatabaseSettings
+from app.setting_sections import DatabaseSettings
 from tests.fixtures.entries import AT, numbered
 from tests.fixtures.postgres import TIMEOUT_MS, rows_of
 from tests.fixtures.serve import report

@@ -12,7 +12,7 @@ from app.auth.keys import Keys
 from app.clock import ManualClock
 from app.database import create_engine
 from app.observability.metrics import Metrics
-from app.settings import DatabaseSettings
+from app.setting_sections import DatabaseSettings
 from tests.fixtures.postgres import TIMEOUT_MS
 from tests.fixtures.serve import MODEL, Serve, new_key
 from tests.fixtures.waiting import wait_until

@@ -16,7 +16,7 @@ from app.clock import SystemClock
 from app.database import DatabaseUrls, conninfo, create_engine
 from app.errors import ConfigError, DependencyDown
 from app.observability.metrics import Metrics
-from app.settings import DatabaseSettings
+from app.setting_sections import DatabaseSettings
 from tests.fixtures.postgres import TIMEOUT_MS
 
 ALICE, BOB = "p1:aaaa", "p1:bbbb"

@@ -18,7 +18,7 @@ from app.background import Background
 from app.catalog.models import ModelSpec
 from app.clock import SystemClock
 from app.observability.metrics import Metrics
-from app.settings import EngineSettings
+from app.setting_sections import EngineSettings
 from app.simulator.completions import build_app as build_engine
 from app.simulator.engine import Engine, EngineConfig
 from app.simulator.faults import Load

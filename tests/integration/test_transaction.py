@@ -7,7 +7,7 @@ from sqlalchemy.engine import make_url
 
 from app.database import DatabaseDown, DatabaseUrls, create_engine
 from app.observability.metrics import Metrics
-from app.settings import DatabaseSettings
+from app.setting_sections import DatabaseSettings
 from app.transaction import Transactions
 from tests.fixtures.postgres import TIMEOUT_MS
 

@@ -6,7 +6,8 @@ from psycopg.conninfo import conninfo_to_dict
 
 from app.database import DatabaseDown, DatabaseUrls, conninfo, create_engine, database_down, external_urls, url_of
 from app.errors import ConfigError
-from app.settings import DatabaseSettings, load_settings
+from app.setting_sections import DatabaseSettings
+from app.settings import load_settings
 
 COMPLETE = {
     "url": "postgresql://r:one@db/sluice",

@@ -11,7 +11,7 @@ import pytest
 from app.policy.kinds import KINDS
 from app.policy.node_answer import SIGNALS
 from app.policy.terms import BUCKETS, DIMENSIONS
-from app.settings import EngineKind, EngineSettings, GpuSettings
+from app.setting_sections import EngineKind, EngineSettings, GpuSettings
 from app.telemetry.device_memory import PROBLEM_OF_CODE
 from app.telemetry.view import SIGNAL_FIELDS, NodeState
 from docs.generate.commands import commands

@@ -9,7 +9,8 @@ from app.cli import app as cli
 from app.decision.reasons import CODES
 from app.errors import SluiceError
 from app.observability.metrics import Metrics
-from app.settings import EngineSettings, Settings
+from app.setting_sections import EngineSettings
+from app.settings import Settings
 from docs.generate.commands import commands
 from docs.generate.errors import error_classes
 from docs.generate.reference import FOLDER, pages

@@ -22,14 +22,17 @@ MEMBERS = {
     "address": "the caller's address as a pseudonym of the tenant",
     "after": "the state that is now in force, complete",
     "approval_id": "id of the approval",
+    "article": "the article under which somebody asks",
     "base64": "what was handed over, or its first 64 KiB",
     "before": "the state that was in force before, complete",
+    "breach": "id of the breach of personal data",
     "bytes": "length in bytes",
     "count": "how many there were",
     "decision_id": "the decision it belongs to",
     "diff": "what changed: a list of `path`, `before`, `after`",
     "end": "one past the last entry",
     "expires": "when it ends",
+    "file": "name of the file",
     "files": "a list of files: `name`, `sm3`",
     "first": "number of the first entry",
     "from": "when it began",
@@ -49,12 +52,13 @@ MEMBERS = {
     "purpose": "what for, where the model's spec declares the word; any other text is sealed",
     "query": "what was asked for, by name",
     "quota_version": "version of the tenant's quota",
-    "read": "what was read: `entries`, `entry`, `proof` or `export`",
+    "read": "what was read: `entries`, `entry`, `proof`, `export` or `report`",
     "reason": "why, as a code of Sluice",
     "reasons": "a list of `code` and `rule`",
     "refused": "how many decisions and changes were refused because their entries could not be written",
     "replica": "id of the process that counted, new at each start",
     "report": "id of the report",
+    "request": "id of what a person asked for",
     "retention": "retention class",
     "row": "id under which it was handed over",
     "sealed": "texts about people by the member they would stand in, each encrypted under the key of the person they are about",
@@ -65,6 +69,7 @@ MEMBERS = {
     "use": "what the key is for: `api` or `log`",
     "waived": "a list of the refusals that were lifted: `code`, `rule`",
     "why": "what is wrong with it, in words",
+    "zone": "the time zone whose day it is",
 }
 
 
@@ -100,6 +105,12 @@ KINDS = {
         f"{_DECISION} obligations obligations_met",
         outcomes="allowed refused unconfirmed confirmed",
     ),
+    "obligation.unmet": _kind(
+        "An access was given on obligations that the gateway did not confirm before its lease ended: an incident.",
+        "decision_id model obligations",
+        f"{_REQUEST} obligations_met",
+        outcomes="unmet",
+    ),
     "policy.refusal": _kind("A rule refused a request.", "decision_id model policy_revision reasons", _DECISION, outcomes="refused"),
     "waiver.used": _kind(
         "Rules lifted a refusal of other rules for a request, which then was allowed or refused for other reasons.",
@@ -124,22 +135,40 @@ KINDS = {
     "key.created": _kind("A key was made, of the API or to sign the log with.", "key use after"),
     "key.rotated": _kind("A key took the place of another.", "key use before after"),
     "key.revoked": _kind("A key was revoked.", "key use before", "reason"),
-    "report.made": _kind("A report was made.", "report from to files", "count", outcomes="done failed"),
+    "report.made": _kind(
+        "The reports of a day were made, or could not be.", "report from to zone", "count files problem", outcomes="done failed"
+    ),
     "log.read": _kind(
         "The log was read, or somebody whose key may not was refused it.",
         "read",
-        "count end first query sealed subject",
+        "count end file first query report sealed subject",
         outcomes="done refused",
     ),
+    "subject.request": _kind(
+        "A person asked for what the law gives them; `expires` is when the answer is due.", "request article subject expires", "sealed"
+    ),
     "subject.access": _kind(
-        "A person was given what the log holds about them.", "subject", "count legal_basis reasons sealed", outcomes="done refused"
+        "A person was given what the log holds about them.",
+        "subject",
+        "count files legal_basis reasons request sealed",
+        outcomes="done refused",
     ),
     "subject.erasure": _kind(
         "The key of a person was destroyed, and with it what was sealed under it.",
         "subject",
+        "legal_basis reasons request sealed",
+        outcomes="done refused",
+    ),
+    "subject.answer": _kind(
+        "What a person asked for was answered outside of Sluice, or refused on a ground.",
+        "request subject",
         "legal_basis reasons sealed",
         outcomes="done refused",
     ),
+    "breach.known": _kind(
+        "A breach of personal data became known at `from`; it is to be notified before `expires`.", "breach from expires", "count sealed"
+    ),
+    "breach.notified": _kind("The authority, or the people concerned, were told of a breach.", "breach to legal_basis", "sealed"),
     "audit.purge": _kind("Bodies went because their time was over; their leaves stay.", "shelf first last count", "files sm3"),
     "audit.gap": _kind("For a time entries could not be written, or more came than could be kept.", "from to reason", "lost refused"),
     "audit.malformed": _kind(

@@ -22,7 +22,7 @@ def database(settings: "Settings", var: Path) -> Iterator[Finding]:
     from dataclasses import fields
 
     from app.database import external_urls
-    from app.settings import EMBEDDED
+    from app.setting_sections import EMBEDDED
 
     if settings.database.url == EMBEDDED:
         yield _embedded(settings, var)

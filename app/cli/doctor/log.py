@@ -43,7 +43,7 @@ class Kept:
 def log(settings: "Settings", var: Path) -> Iterator[Finding]:
     """The log's keys, where it is signed with these settings; its triggers and its head, where the database answers."""
     from app.database import DatabaseDown
-    from app.settings import EMBEDDED
+    from app.setting_sections import EMBEDDED
 
     try:
         kept, silent = asyncio.run(_look(_url(settings, var))), False

@@ -97,7 +97,7 @@ def listen(listen: str, var: Path) -> Finding:
 def gpus(settings: "Settings") -> Finding:
     """What this machine tells of device memory, in words; none is no fault, unless engines count on it."""
     from app.clock import SystemClock
-    from app.settings import EMBEDDED
+    from app.setting_sections import EMBEDDED
     from app.telemetry.nvidia_smi import NvidiaSmi
     from app.telemetry.nvml import Nvml
 

@@ -8,7 +8,7 @@ from app.cli.doctor.probe import TIMEOUT_S, output_of
 from app.errors import ConfigError
 
 if TYPE_CHECKING:
-    from app.settings import OpaSettings
+    from app.setting_sections import OpaSettings
 
 
 def opa(settings: "OpaSettings") -> Finding:

@@ -14,7 +14,7 @@ from app.policy.modes import NO_MODES
 from app.policy.opa import CallFailed, Failed
 from app.policy.policy import Policy
 from app.policy.reads import Read, folded
-from app.settings import RuleMode
+from app.setting_sections import RuleMode
 
 RuleFunction = Callable[[Mapping[str, Any]], dict[str, list[Any]] | CallFailed | None]
 

@@ -6,7 +6,7 @@ from app.errors import PolicyRefused
 from app.policy.bundle import group_rules, modules_of
 from app.policy.folder import Problems
 from app.policy.modes import NO_MODES, Modes, check_names, mode_of
-from app.settings import RuleMode
+from app.setting_sections import RuleMode
 from tests.unit.policy.opa_in_python import rule
 
 

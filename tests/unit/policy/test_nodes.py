@@ -17,7 +17,7 @@ from app.policy.opa import Down, Slow
 from app.policy.policy import Policy
 from app.policy.question import Section
 from app.policy.unanswered import PolicyUnavailable, Unanswered
-from app.settings import RuleMode
+from app.setting_sections import RuleMode
 from tests.unit.policy.opa_in_python import OpaInPython, RuleFunction, conflict, rule
 
 READS = {"factor": ("readings.kv_floor",), "avoiding": ("readings.memory_floor",), "aims": ("model.id",)}

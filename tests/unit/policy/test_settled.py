@@ -12,7 +12,7 @@ from app.policy.node_answer import MOST_PLACES, NodeAnswer
 from app.policy.nodes import NodeQuestion
 from app.policy.question import Section
 from app.policy.settled import Settled
-from app.settings import RuleMode
+from app.setting_sections import RuleMode
 from tests.unit.policy.opa_in_python import rule
 from tests.unit.policy.test_nodes import Asking, asked, node_opa
 

@@ -11,7 +11,7 @@ from app.background import Background
 from app.catalog.models import ModelSpec
 from app.clock import ManualClock
 from app.observability.metrics import Metrics
-from app.settings import EngineSettings, GpuSettings
+from app.setting_sections import EngineSettings, GpuSettings
 from app.telemetry.board import Board
 from app.telemetry.build_view import build_view
 from app.telemetry.dcgm import DcgmPages

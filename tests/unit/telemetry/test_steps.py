@@ -6,7 +6,7 @@ import pytest
 from app.background import Background
 from app.clock import ManualClock
 from app.observability.metrics import Metrics
-from app.settings import EngineSettings
+from app.setting_sections import EngineSettings
 from app.telemetry.board import Board
 from app.telemetry.poller import NAMES, Poller
 from tests.unit.telemetry.pages import over_time

@@ -1,0 +1,201 @@
+"""What a night's log says, as reports are made of it. Pure values.
+
+All of it comes from one export of the log that the verifier has checked; entries are named by their numbers, and the export that is
+filed with the reports proves each of them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from app.audit.verification.report import Report
+from app.reports.nights.night import Night
+
+MOST_LISTED = 20_000
+"""Entries of a kind that are kept and printed; all are counted, and all stand in the CSV."""
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """An entry of the log, its body parsed."""
+
+    seq: int
+    body: Mapping[str, Any]
+    retention: str
+
+    @property
+    def kind(self) -> str:
+        """What happened (app/audit/records/kinds.py)."""
+        return str(self.body["kind"])
+
+    @property
+    def outcome(self) -> str:
+        """How it ended."""
+        return str(self.body["outcome"])
+
+    @property
+    def recorded(self) -> str:
+        """When, RFC 3339 in UTC with microseconds."""
+        return str(self.body["recorded"])
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The entries of a kind, by number: the first MOST_LISTED of `total`."""
+
+    entries: Sequence[Logged] = ()
+    total: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class KindCount:
+    """How many entries there are of a kind and outcome, and which are the first and last."""
+
+    kind: str
+    outcome: str
+    count: int
+    first: int
+    last: int
+    complete: int
+    """How many of them have all that an audit record must have: date and time, user, kind of event, and how it ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionCount:
+    """Decisions of one tenant, model and outcome in one hour, counted from the minute summaries."""
+
+    hour: datetime
+    """Its beginning, in UTC. Where a zone is not whole hours from UTC, the hour of the zone's clock."""
+    tenant: str | None
+    model: str | None
+    outcome: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """What the log has of one user, that is a key's name, `cli:` user or part of Sluice, or of one tenant."""
+
+    name: str
+    entries: int
+    decisions: int = 0
+    """Of a tenant: how many decisions its summaries count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Consultations:
+    """What was done with the data of one person: accesses by one subject, model, purpose, and how they ended."""
+
+    subject: str
+    """Pseudonym."""
+    tenant: str
+    model: str
+    purpose: str | None
+    """None where it stands sealed in the log."""
+    outcome: str
+    count: int
+    first: str
+    last: str
+    retention: str
+
+
+Status = Literal["open", "done", "refused"]
+
+
+@dataclass(frozen=True, slots=True)
+class SubjectRequest:
+    """What a person asked for, as it stood when the day ended."""
+
+    id: str
+    tenant: str | None
+    subject: str
+    article: str
+    asked: str
+    due: str
+    status: Status
+    answered: str | None = None
+    ground: str | None = None
+    """Why it was refused: the article and paragraph, or the code of the reason."""
+    entries: Sequence[int] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """A breach of personal data, as it stood when the day ended."""
+
+    id: str
+    tenant: str | None
+    known: str
+    due: str
+    """72 hours after it became known (GDPR Art. 33(1))."""
+    people: int | None
+    notified: Mapping[str, str] = field(default_factory=dict)
+    """When whom: `authority`, `subjects`."""
+    entries: Sequence[int] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unmet:
+    """An access whose obligations nobody confirmed by the end of the day."""
+
+    access: Logged
+    incident: int | None
+    """Number of the entry that says so; None where the process was gone that should have written it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Integrity:
+    """What checking the exported log found, and what protects it."""
+
+    report: Report
+    """The verifier's own."""
+    text: Sequence[str]
+    """The same as `sluice audit verify` prints it."""
+    note: str
+    """The checkpoint that closes the export, as signed."""
+    root: str
+    """SM3 fingerprint of the root certificate of the log, in hex."""
+    anchors: int
+    """Checkpoints kept elsewhere that were compared; 0 where none were given."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionClass:
+    """What the log holds of one retention class: how long it must be kept, and since when there is something."""
+
+    name: str
+    days: int
+    oldest: str | None
+    entries: int
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All that the reports of one night are made of."""
+
+    night: Night
+    integrity: Integrity
+    first: int
+    """Numbers [first, end) of the exported entries; those of other days between them are not counted below."""
+    end: int
+    entries: int
+    """Of this day."""
+    kinds: Sequence[KindCount] = ()
+    decisions: Sequence[DecisionCount] = ()
+    operators: Sequence[Covered] = ()
+    tenants: Sequence[Covered] = ()
+    """All that have a quota or appear in the log of the day; `entries` is 0 where nothing was written of one."""
+    listed: Mapping[str, Listed] = field(default_factory=dict)
+    """By kind, all but the summaries."""
+    consultations: Sequence[Consultations] = ()
+    unmet: Sequence[Unmet] = ()
+    retention: Sequence[RetentionClass] = ()
+    requests: Sequence[SubjectRequest] = ()
+    breaches: Sequence[Breach] = ()
+    approvals: Sequence[Logged] = ()
+    """The entries, of whatever day, that made the approvals which the day's accesses name."""
+
+    def of(self, kind: str) -> Listed:
+        """The entries of `kind`."""
+        return self.listed.get(kind, Listed())

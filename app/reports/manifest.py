@@ -1,0 +1,122 @@
+"""The manifest of a night's reports: which files they are, of what period, made from which log. JSON, signed beside it. Pure.
+
+2026-11-29-asia-shanghai-1/     the first that was made of that day; made again it is -2, and both stay
+  mlps.pdf gdpr.pdf             signed within
+  decisions.csv entries.csv     signed beside: decisions.csv.p7s, entries.csv.p7s
+  log.jsonl                     the export of the log that all of it is made from: `sluice audit verify` checks it
+  manifest.json manifest.json.p7s
+  root.pem verify.sh            to check with; a root that came with what it vouches for proves nothing, compare its fingerprint
+
+A manifest covers what was signed of one night; the next night has its own.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import orjson
+
+from app.errors import SluiceError
+
+FORM = "sluice-report-manifest 1"
+MANIFEST = "manifest.json"
+SIGNATURE_SUFFIX = ".p7s"
+LOG = "log.jsonl"
+MLPS, GDPR = "mlps.pdf", "gdpr.pdf"
+DECISIONS, ENTRIES = "decisions.csv", "entries.csv"
+ROOT, SCRIPT = "root.pem", "verify.sh"
+TYPES = {
+    ".pdf": "application/pdf",
+    ".csv": "text/csv; charset=utf-8",
+    ".jsonl": "application/x-ndjson",
+    ".json": "application/json",
+    ".p7s": "application/pkcs7-signature",
+    ".tsr": "application/timestamp-reply",
+    ".pem": "application/x-pem-file",
+    ".sh": "text/x-shellscript; charset=utf-8",
+}
+"""Media types by the end of a name."""
+
+
+class NotAManifest(SluiceError):
+    """The file is no manifest of reports, or of a form that this version does not read."""
+
+    code = "not_a_manifest"
+    status = 422
+    exit_code = 6
+    hint = "Name the manifest.json of a night's folder, as it was made."
+
+
+@dataclass(frozen=True, slots=True)
+class FileLine:
+    """One file; the manifest, its signature and what is only for checking are not among them."""
+
+    name: str
+    bytes: int
+    sm3: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """The log that the reports are made from, by the checkpoint that closes its export."""
+
+    origin: str
+    first: int
+    end: int
+    size: int
+    root: str
+    """Of the tree, in hex."""
+    note: str
+    """The signed checkpoint, whole."""
+    certificate: str
+    """SM3 fingerprint of the log's root certificate, in hex."""
+    verdict: str
+    """What the verifier said of the export."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What stands in manifest.json."""
+
+    report: str
+    day: str
+    zone: str
+    begin: str
+    """RFC 3339, UTC, included."""
+    end: str
+    """Not included."""
+    made: str
+    made_by: str
+    files: Sequence[FileLine]
+    log: LogLine
+    counts: Mapping[str, int]
+    """entries, decisions, refused, sensitive_accesses, rows of each table …"""
+    verdicts: Mapping[str, Mapping[str, int]]
+    """By report (`mlps`, `gdpr`): how many clauses were met, partly, not_met, not_applicable, manual."""
+    versions: Mapping[str, Any]
+    """sluice, the policy revisions in force in the period, SM3 of the clauses and of the register of processing, the font."""
+
+    def text(self) -> bytes:
+        """The file: one spelling for equal content."""
+        return orjson.dumps({"form": FORM} | asdict(self), option=orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+    @classmethod
+    def parse(cls, text: bytes) -> "Manifest":
+        """What `text` gave. Raises NotAManifest."""
+        try:
+            document = orjson.loads(text)
+            if document.pop("form") != FORM:
+                raise NotAManifest(f"it is not of the form {FORM!r}")
+            files, log = [FileLine(**line) for line in document.pop("files")], LogLine(**document.pop("log"))
+            manifest = cls(**document, files=files, log=log)
+        except (ValueError, TypeError, KeyError, AttributeError):
+            raise NotAManifest("it is not JSON of the form that manifests have") from None
+        if manifest.text() != text:
+            raise NotAManifest("it is not written as manifests are, so that two readers could read it differently")
+        return manifest
+
+
+def media_type(name: str) -> str:
+    """The media type of a file of this name."""
+    return next((kind for end, kind in TYPES.items() if name.endswith(end)), "application/octet-stream")

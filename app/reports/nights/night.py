@@ -1,0 +1,107 @@
+"""A night's report tells of one day of a zone: from its midnight to the next, in instants of UTC, half-open.
+
+A day has 23, 24 or 25 hours. Where the clocks jump over midnight the day begins with the first instant that there is.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from app.errors import BadRequest
+from app.instants import Period, instant, rfc3339
+
+LATE = timedelta(minutes=15)
+"""A count that is written down later than this after its minute belongs to the day on which it is written down: a day whose report
+is made must not grow any more. Until as long after midnight a day is not over."""
+
+SUMMARY = "decisions.minute"
+_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Night:
+    """One day of one zone."""
+
+    day: date
+    zone: str
+    """Name in the IANA database, such as Asia/Shanghai."""
+
+    @classmethod
+    def of(cls, day: str, zone: str, *, prefix: str = "--") -> "Night":
+        """The day as its user writes it: YYYY-MM-DD, and a zone. Raises BadRequest naming the option."""
+        zone_of(zone, f"{prefix}zone")
+        try:
+            parsed = date.fromisoformat(day) if _DAY.fullmatch(day) else None
+        except ValueError:
+            parsed = None  # the form is right, but no calendar has it
+        if parsed is None:
+            raise BadRequest(f"{prefix}date: {day!r} is no day", hint="Write 2026-01-31.", field="date")
+        return cls(parsed, zone)
+
+    @classmethod
+    def containing(cls, at: datetime, zone: str) -> "Night":
+        """The day of `zone` in which the instant `at` lies."""
+        return cls(at.astimezone(ZoneInfo(zone)).date(), zone)
+
+    @property
+    def period(self) -> Period:
+        """Its instants, in UTC."""
+        return Period(self.begin, self.end)
+
+    @property
+    def begin(self) -> datetime:
+        """Its first instant."""
+        return _midnight(self.day, self.zone)
+
+    @property
+    def end(self) -> datetime:
+        """The first instant that is no longer its own."""
+        return _midnight(self.day + timedelta(days=1), self.zone)
+
+    @property
+    def closes(self) -> datetime:
+        """From when on nothing can be added to it any more."""
+        return self.end + LATE
+
+    @property
+    def hours(self) -> float:
+        """How long it is: 24, on two days of a year often 23 and 25."""
+        return (self.end - self.begin).total_seconds() / 3600
+
+    @property
+    def name(self) -> str:
+        """Day and zone as a name for folders and paths: 2026-11-29-asia-shanghai."""
+        return f"{self.day.isoformat()}-{_NOT_IN_NAMES.sub('-', self.zone.lower()).strip('-')}"
+
+    def previous(self) -> "Night":
+        """The day before."""
+        return Night(self.day - timedelta(days=1), self.zone)
+
+    def next(self) -> "Night":
+        """The day after."""
+        return Night(self.day + timedelta(days=1), self.zone)
+
+    def has(self, kind: str, recorded: str, minute: str | None = None) -> bool:
+        """Whether an entry of `kind` belongs to this day, by the times it says, as entries write them (app/instants.py).
+
+        Each entry belongs to exactly one day of a zone, whenever it is asked.
+        """
+        at = recorded
+        if kind == SUMMARY and minute is not None and instant(recorded, "recorded") - instant(minute, "minute") <= LATE:
+            at = minute
+        return rfc3339(self.begin) <= at < rfc3339(self.end)
+
+
+def zone_of(zone: str, field: str) -> ZoneInfo:
+    """The zone with this name. Raises BadRequest naming `field`."""
+    try:
+        return ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise BadRequest(f"{field}: {zone!r} is no time zone", hint="Write one such as Asia/Shanghai or UTC.", field=field) from None
+
+
+def _midnight(day: date, zone: str) -> datetime:
+    """The first instant of `day`. A local time that the clocks jump over is read by the offset before the jump, which leads beyond it."""
+    return datetime.combine(day, time(), ZoneInfo(zone)).astimezone(UTC)
