@@ -23,6 +23,7 @@ MEMBERS = {
     "after": "the state that is now in force, complete",
     "approval_id": "id of the approval",
     "article": "the article under which somebody asks",
+    "at": "when it was done, which may be before it was written down",
     "base64": "what was handed over, or its first 64 KiB",
     "before": "the state that was in force before, complete",
     "breach": "id of the breach of personal data",
@@ -68,6 +69,7 @@ MEMBERS = {
     "to": "when it ended",
     "use": "what the key is for: `api` or `log`",
     "waived": "a list of the refusals that were lifted: `code`, `rule`",
+    "whom": "who was told: `authority` or `subjects`",
     "why": "what is wrong with it, in words",
     "zone": "the time zone whose day it is",
 }
@@ -145,7 +147,9 @@ KINDS = {
         outcomes="done refused",
     ),
     "subject.request": _kind(
-        "A person asked for what the law gives them; `expires` is when the answer is due.", "request article subject expires", "sealed"
+        "A person asked at `from` for what the law gives them; `expires` is when the answer is due.",
+        "request article subject from expires",
+        "sealed",
     ),
     "subject.access": _kind(
         "A person was given what the log holds about them.",
@@ -168,7 +172,7 @@ KINDS = {
     "breach.known": _kind(
         "A breach of personal data became known at `from`; it is to be notified before `expires`.", "breach from expires", "count sealed"
     ),
-    "breach.notified": _kind("The authority, or the people concerned, were told of a breach.", "breach to legal_basis", "sealed"),
+    "breach.notified": _kind("The authority, or the people concerned, were told of a breach.", "breach whom at legal_basis", "sealed"),
     "audit.purge": _kind("Bodies went because their time was over; their leaves stay.", "shelf first last count", "files sm3"),
     "audit.gap": _kind("For a time entries could not be written, or more came than could be kept.", "from to reason", "lost refused"),
     "audit.malformed": _kind(
