@@ -35,6 +35,10 @@ class Pseudonyms:
         """The pseudonym of a network address that called for `tenant`."""
         return self._pseudonym(tenant, "address", address)
 
+    def tenant(self, tenant: str) -> str:
+        """The pseudonym of a tenant that is itself a person, such as a sole trader."""
+        return self._pseudonym(tenant, "tenant", tenant)
+
     def operator(self, name: str) -> str:
         """The pseudonym of who made a change, by the name in its entry: whose key seals what they wrote. Operators have no tenant."""
         return self._pseudonym("", "operator", name)

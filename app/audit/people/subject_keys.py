@@ -14,6 +14,7 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from uuid import UUID
 
@@ -46,6 +47,8 @@ _INSERT = text("""
 """)
 _OLDEST = text("SELECT id, subject, wrapped FROM registry.subject_key ORDER BY id LIMIT 1")
 _BY_ID = text("SELECT id, subject, wrapped FROM registry.subject_key WHERE id = ANY(:ids)")
+_KEPT_OF = text("SELECT id, wrapped, created FROM registry.subject_key WHERE subject = :owner")
+_OF_OTHERS = text("SELECT id FROM registry.subject_key WHERE id = ANY(:ids) AND subject <> :owner")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +59,9 @@ class SubjectKey:
     secret: bytes = field(repr=False)
     """32 bytes. A cipher that is kept takes 3 KB; one is made in a microsecond."""
 
-    def seal(self, texts: Mapping[str, str | None]) -> Sealed:
-        """Those texts that are there and not empty, by the member each would stand in, for a new entry."""
-        entry_id, cipher = uuid7(), AESGCM(self.secret)
+    def seal(self, texts: Mapping[str, str | None], entry_id: UUID | None = None) -> Sealed:
+        """Those texts that are there and not empty, by the member each would stand in: for a new entry, or bound to the id given."""
+        entry_id, cipher = entry_id or uuid7(), AESGCM(self.secret)
         return Sealed(entry_id, {member: self._seal(cipher, entry_id, member, plain) for member, plain in texts.items() if plain})
 
     def open(self, entry_id: UUID, member: str, sealed: bytes) -> str:
@@ -90,6 +93,20 @@ class Keyring:
         key_id, ciphertext = parts
         key = self._keys.get(key_id)
         return None if key is None else key.open(entry_id, member, ciphertext)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptKey:
+    """What the registry keeps of somebody's key."""
+
+    created: datetime
+    key: SubjectKey | None
+    """None where it does not open: it was damaged."""
+
+    @property
+    def keyring(self) -> Keyring:
+        """What opens this person's texts, and nobody else's."""
+        return Keyring({self.key.id: self.key} if self.key else {})
 
 
 class SubjectKeys:
@@ -133,6 +150,36 @@ class SubjectKeys:
     async def keyring(self, sealed: Iterable[str]) -> Keyring:
         """What opens these texts, of however many entries and people, by one question. Raises DependencyDown, ConfigError."""
         return Keyring(await self._by_id({parts[0] for text in sealed if (parts := _parse(text))}))
+
+    async def kept(self, owner: str) -> KeptKey | None:
+        """The key of `owner` as the registry has it now; None where there is none, and none is made. Raises DependencyDown.
+
+        Call `check` first: with another master file every key looks damaged.
+        """
+
+        async def look(connection: AsyncConnection) -> KeptKey | None:
+            row = (await connection.execute(_KEPT_OF, {"owner": owner})).one_or_none()
+            if row is None:
+                return None
+            try:
+                return KeptKey(row.created, self._unwrap(row, owner))
+            except ConfigError:
+                return KeptKey(row.created, None)
+
+        return await self._transactions.run(look)
+
+    async def of_others(self, owner: str, sealed: Iterable[str]) -> frozenset[str]:
+        """Which of these texts are sealed under the key of somebody else than `owner`. Raises DependencyDown."""
+        by_key: dict[UUID, list[str]] = {}
+        for one in sealed:
+            if parts := _parse(one):
+                by_key.setdefault(parts[0], []).append(one)
+
+        async def look(connection: AsyncConnection) -> frozenset[str]:
+            rows = await connection.execute(_OF_OTHERS, {"ids": list(by_key), "owner": owner})
+            return frozenset(one for row in rows for one in by_key[row.id])
+
+        return await self._transactions.run(look) if by_key else frozenset()
 
     async def _find_or_make(self, connection: AsyncConnection, owner: str) -> SubjectKey:
         row = (await connection.execute(_OF_OWNER, {"owner": owner})).one_or_none()
