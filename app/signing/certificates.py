@@ -141,16 +141,17 @@ def verify_issued(certificate: Certificate, root: Certificate, at: datetime | No
     verify_root(root)
     _check_form(certificate)
     if certificate.is_ca:
-        raise CertificateRefused(f"{_called(certificate)} is a CA; a signer of the log must not be one")
+        raise CertificateRefused(f"{_called(certificate)} is a CA; a signer must not be one")
     if "digital_signature" not in _key_usage(certificate):
         raise CertificateRefused(f"{_called(certificate)} does not allow digital signatures")
     _check_issued(certificate, root)
     if at is not None:
-        _check_valid(certificate, at)
-        _check_valid(root, at)
+        verify_valid(certificate, at)
+        verify_valid(root, at)
 
 
-def _check_valid(certificate: Certificate, at: datetime) -> None:
+def verify_valid(certificate: Certificate, at: datetime) -> None:
+    """Check that `at` lies in the time of `certificate`, both ends included. Raises CertificateRefused."""
     if not certificate.not_before <= at <= certificate.not_after:
         begin, end, asked = (f"{instant:%Y-%m-%d %H:%M}" for instant in (certificate.not_before, certificate.not_after, at))
         raise CertificateRefused(f"{_called(certificate)} is valid from {begin} to {end} UTC, not on {asked}")

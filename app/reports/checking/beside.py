@@ -1,0 +1,31 @@
+"""Whether a file is as the signature beside it says: FILE.p7s, a CMS in DER over every byte of FILE."""
+
+from pathlib import Path
+
+from app.reports.checking.result import Result, failed, valid
+from app.reports.checking.source import Source, Unreadable, opened
+from app.reports.manifest import SIGNATURE_SUFFIX
+from app.signing import cms
+from app.signing.certificates import Certificate
+
+
+def signature_of(path: Path) -> Path:
+    """Where the signature of the file `path` is."""
+    return path.with_name(path.name + SIGNATURE_SUFFIX)
+
+
+def check_beside(path: Path, source: Source, root: Certificate) -> Result:
+    """What is to be said of the file `source`, which is at `path`, under the given root. Raises Unreadable for what is there and cannot be read."""
+    beside = signature_of(path)
+    if not beside.exists():
+        return failed(path.name, "unsigned", f"no signature {beside.name} lies beside it")
+    try:
+        with opened(beside) as signature:
+            der = signature.read(0, cms.MAX_DER_BYTES + 1)
+    except Unreadable as error:
+        raise Unreadable(f"{beside.name}: {error.message}") from None
+    try:
+        signed = cms.verify(der, source.digest("sm3"), root)
+    except cms.SignatureRefused as error:
+        return failed(path.name, error.cause, error.message)
+    return valid(path.name, signed, source.size)

@@ -1,0 +1,77 @@
+"""Whether a night's folder is as it was made: the manifest by its signature, then every file that it names.
+
+Of each file bytes, SM3 and SHA-256 are as the manifest has them. A PDF is signed within; a signature beside any other file is checked
+where there is one: the manifest vouches for what has none. Files that the manifest does not name are told, and not judged.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from app.reports.checking.beside import check_beside, signature_of
+from app.reports.checking.pdf import HEADER, check_pdf
+from app.reports.checking.result import Result, failed, worst
+from app.reports.checking.source import Source, Unreadable, opened
+from app.reports.manifest import MANIFEST, ROOT, SCRIPT, SIGNATURE_SUFFIX, FileLine, Manifest, NotAManifest
+from app.signing.certificates import Certificate
+
+MAX_MANIFEST_BYTES = 4 << 20
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_SIGNED_WITHIN = ".pdf"
+_TIME_STAMP = ".tsr"
+
+
+def check_manifest(path: Path, source: Source, root: Certificate) -> Result:
+    """What is to be said of the manifest `source`, which is at `path`, and of the files beside it that it names. Raises Unreadable."""
+    found = check_beside(path, source, root)
+    if found.verdict != "valid":
+        return found
+    try:
+        manifest = Manifest.parse(source.read(0, MAX_MANIFEST_BYTES))
+    except NotAManifest as error:
+        return failed(path.name, "unreadable", error.message)
+    if refused := _refused_name([line.name for line in manifest.files]):
+        return failed(path.name, "malformed", f"it names {refused!r}: no name of a file of its folder, or twice")
+    files = tuple(_check_line(path.parent, line, root) for line in manifest.files)
+    return worst(replace(found, report=manifest.report, files=files, remarks=tuple(_not_named(path.parent, manifest))))
+
+
+def check_file(path: Path, source: Source, root: Certificate) -> Result:
+    """What is to be said of a file that is no manifest: a PDF by what is within, any other by what lies beside it. Raises Unreadable."""
+    if path.suffix == _SIGNED_WITHIN or source.read(0, len(HEADER)) == HEADER:
+        return check_pdf(path.name, source, root)
+    return check_beside(path, source, root)
+
+
+def _check_line(folder: Path, line: FileLine, root: Certificate) -> Result:
+    path = folder / line.name
+    if not path.exists():
+        return failed(line.name, "missing", "it is not there")
+    try:
+        with opened(path) as source:
+            if (source.size, source.digest("sm3").hex(), source.digest("sha256").hex()) != (line.bytes, line.sm3, line.sha256):
+                return failed(line.name, "digest", "it is not the file that the manifest names: size, SM3 or SHA-256 differ")
+            if path.suffix == _SIGNED_WITHIN or signature_of(path).exists():
+                return check_file(path, source, root)
+            return Result(line.name, "valid", words="as the manifest names it; it has no signature of its own", covers=source.size)
+    except Unreadable as error:
+        return failed(line.name, "unreadable", error.message)
+
+
+def _refused_name(names: list[str]) -> str | None:
+    """The first name that leads elsewhere, that stands there twice, or that would be the manifest's own."""
+    seen = {MANIFEST}
+    for name in names:
+        if name in seen or not _NAME.fullmatch(name):
+            return name
+        seen.add(name)
+    return None
+
+
+def _not_named(folder: Path, manifest: Manifest) -> Iterator[str]:
+    named = {MANIFEST} | {line.name for line in manifest.files}
+    known = named | {name + end for name in named for end in (SIGNATURE_SUFFIX, _TIME_STAMP)} | {ROOT, SCRIPT}
+    for name in sorted(file.name for file in folder.iterdir()):
+        if name not in known:
+            yield f"{name!r} is not named by the manifest: not judged"
