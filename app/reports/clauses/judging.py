@@ -1,7 +1,7 @@
 """The verdict on a clause by what was measured. Pure.
 
 Never better than what was measured: an unknown figure is for a person to judge, unless all that it could be leads to the same
-verdict, and that verdict is none to be glad of.
+verdict, and that verdict is none to be glad of. Nor is a clause met whose text nobody has confirmed.
 """
 
 import math
@@ -14,6 +14,7 @@ NOT_TAKEN = Measured(None, "")
 _UNKNOWN = Words("软件无法得知：{names}", "not known to the software: {names}")
 _NOT_BY_SOFTWARE = Words("软件无法判断，须由人评估。", "Software cannot judge this; a person must.")
 _BY_RULE = Words("已查各项均未触发不利判定。", "None of the rules against it holds.")
+_TO_CHECK = Words("条款内容待核实，须由人评估。", "The text of the clause is yet to be checked; a person must judge.")
 _WANTS_KNOWLEDGE: frozenset[Verdict] = frozenset({"met", "not_applicable"})
 
 
@@ -23,6 +24,8 @@ def judge(clause: Clause, measures: Mapping[str, Measured]) -> Judged:
     doubted, decided = _walk(clause, taken)
     verdict = decided.verdict if decided else clause.otherwise
     unknown = [name for name, measured in taken.items() if measured.value is None]
+    if verdict == "met" and not clause.confirmed:
+        return Judged(clause, "manual", _TO_CHECK, taken)
     if any(case.verdict != verdict for case in doubted) or (verdict in _WANTS_KNOWLEDGE and unknown):
         return Judged(clause, "manual", _because_unknown(unknown), taken)
     return Judged(clause, verdict, _because(verdict, decided, taken), taken)
