@@ -54,6 +54,8 @@ class Column:
     align: Literal["left", "right"] = "left"
     mono: bool = False
     """Whether its cells are ids or hashes, to be set narrow."""
+    strong: bool = False
+    """Whether its cells stand out, such as verdicts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,3 +110,5 @@ class Document:
     blocks: Sequence[Block]
     made: str
     """RFC 3339: the only time that stands in the file; equal documents are equal bytes."""
+    author: str = "Sluice"
+    """Who is responsible, as the file says of itself."""
