@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from app.cli import audit, engine, key, policy, telemetry
+from app.cli import audit, engine, key, policy, report, telemetry
 from app.cli.doctor import doctor
 from app.cli.serve import serve
 from app.errors import SluiceError
@@ -19,7 +19,8 @@ app = typer.Typer(
 
 app.command()(serve)
 app.command()(doctor)
-for _noun, _commands in (("policy", policy), ("key", key), ("audit", audit), ("telemetry", telemetry), ("engine", engine)):
+_NOUNS = (("policy", policy), ("key", key), ("audit", audit), ("report", report), ("telemetry", telemetry), ("engine", engine))
+for _noun, _commands in _NOUNS:
     app.add_typer(_commands.app, name=_noun)
 
 

@@ -1,0 +1,10 @@
+"""`sluice report`: what people ask for about themselves, and breaches of personal data."""
+
+import typer
+
+from app.cli.report import breach, request
+
+app = typer.Typer(help="Compliance reports: make them, check them, and what people ask for about themselves.", no_args_is_help=True)
+
+app.add_typer(request.app, name="request")
+app.add_typer(breach.app, name="breach")
