@@ -195,6 +195,18 @@ class Launcher:
         self._held[self._held.index(child)] = kept
         return kept
 
+    async def run(self, name: str, argv: Argv, *, stop_s: float = STOP_TIMEOUT_S, **options: Unpack[Options]) -> None:
+        """Run a child to its end; where the wait is cancelled it is stopped within `stop_s`. Raises ChildFailed where it does not end well."""
+        child = await self.start(name, argv, **options)
+        try:
+            code = await child.wait()
+        finally:
+            await child.stop(stop_s)
+            if child in self._held:  # not where all are being stopped
+                self._held.remove(child)
+        if code:
+            raise ChildFailed(f"{name} ended with code {code}: {' | '.join(child.tail) or 'it said nothing'}")
+
     async def stop_all(self, timeout_s: float = STOP_ALL_TIMEOUT_S) -> None:
         """Stop all children, the newest first, in about `timeout_s` altogether: who ignores it leaves the others little time."""
         deadline_ms = self._clock.monotonic_ms() + timeout_s * 1000

@@ -29,6 +29,7 @@ from app.api.audit_answers import (
     proof_answer,
 )
 from app.api.query import known_query
+from app.api.readers import Readers
 from app.audit.people.people import People
 from app.audit.people.pseudonyms import Pseudonyms
 from app.audit.reading.entries import MAX_PAGE, Filters, Page
@@ -37,8 +38,7 @@ from app.audit.reading.log import Export, Log
 from app.audit.reading.refusals import Refusals
 from app.audit.records.entry import MAX_INTEGER
 from app.audit.records.kinds import KINDS
-from app.auth.keys import Principal
-from app.errors import BadRequest, DependencyDown, Forbidden
+from app.errors import BadRequest, DependencyDown
 from app.ids import identifier, model_id, tenant_id
 from app.instants import Period
 
@@ -61,35 +61,10 @@ To = Annotated[str | None, Query(alias="to", description="recorded before; RFC 3
 Open = Annotated[bool, Query(alias="open", description="with sealed members in clear; the record of the read says so")]
 
 
-class _Readers:
-    """The dependencies that give the name of a caller who may read, and raise Forbidden for all others."""
-
-    def __init__(self, principal: Callable[..., Any], refusals: Refusals) -> None:
-        def unrecorded(caller: Annotated[Principal, Depends(principal)]) -> str:
-            caller.require("auditor", "admin")
-            return caller.name
-
-        self.unrecorded = unrecorded
-        self._principal = principal
-        self._refusals = refusals
-
-    def of(self, read: str, asked: Callable[..., Mapping[str, Any]]) -> Callable[..., str]:
-        """For `read`: who is refused is told to the log, with what the dependency `asked` gives of the call."""
-
-        def recorded(caller: Annotated[Principal, Depends(self._principal)], what: Annotated[Mapping[str, Any], Depends(asked)]) -> str:
-            try:
-                return self.unrecorded(caller)
-            except Forbidden:
-                self._refusals.add(read, operator=caller.name, **what)
-                raise
-
-        return recorded
-
-
 def audit_router(audit: Log, people: People, refusals: Refusals, principal: Callable[..., Any]) -> APIRouter:
     """The routes under /audit. `people` find subjects and open what is sealed; `principal` is a dependency that gives the Principal."""
     router = APIRouter(prefix="/audit", tags=["audit"], dependencies=[Depends(known_query)])
-    readers = _Readers(principal, refusals)
+    readers = Readers(principal, refusals)
     _add_entries(router, audit, people, readers)
     _add_proofs(router, audit, readers)
     _add_export(router, audit, readers)
@@ -124,7 +99,7 @@ def filters_of(pseudonyms: Pseudonyms) -> Callable[..., Filters]:
     return filters
 
 
-def _add_entries(router: APIRouter, audit: Log, people: People, readers: _Readers) -> None:
+def _add_entries(router: APIRouter, audit: Log, people: People, readers: Readers) -> None:
     filters = filters_of(people.pseudonyms)
 
     def searched(wanted: Annotated[Filters, Depends(filters)]) -> Mapping[str, Any]:
@@ -164,7 +139,7 @@ def _add_entries(router: APIRouter, audit: Log, people: People, readers: _Reader
         return PlainTextResponse(proof.file) if wants_text(accept) else proof_answer(proof)
 
 
-def _add_proofs(router: APIRouter, audit: Log, readers: _Readers) -> None:
+def _add_proofs(router: APIRouter, audit: Log, readers: Readers) -> None:
     only_readers = [Depends(readers.unrecorded)]
 
     @router.get("/checkpoint", dependencies=only_readers, response_model=CheckpointAnswer, responses={200: _PLAIN})
@@ -186,7 +161,7 @@ def _add_proofs(router: APIRouter, audit: Log, readers: _Readers) -> None:
         return consistency_answer(await audit.consistency(old_size, new_size))
 
 
-def _add_export(router: APIRouter, audit: Log, readers: _Readers) -> None:
+def _add_export(router: APIRouter, audit: Log, readers: Readers) -> None:
     def exported(wanted: Annotated[Wanted, Depends(_wanted)]) -> Mapping[str, Any]:
         return {"query": wanted.as_query}
 

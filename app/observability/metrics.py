@@ -54,6 +54,7 @@ class Metrics:
         self._add_signals()
         self._add_dependencies()
         self._add_log()
+        self._add_reports()
         self.computed = (
             self.quota_used,
             self.in_flight_requests,
@@ -235,4 +236,18 @@ class Metrics:
         self.audit_log_size = Gauge("sluice_audit_log_size", "Entries of the log.", labels, registry=r)
         self.audit_checkpoint_age = Gauge(
             "sluice_audit_checkpoint_age_seconds", "Age of the newest signed checkpoint; absent before the first.", labels, registry=r
+        )
+
+    def _add_reports(self) -> None:
+        """The nightly reports, as serve has them made and finds them on the shelf."""
+        r = self.registry
+        self.report_runs = Counter(
+            "sluice_report_runs", "Runs of `sluice report nightly` that serve started, by result (made, failed).", ["result"], registry=r
+        )
+        self.report_run_seconds = Gauge("sluice_report_run_duration_seconds", "Time of the last run that ended well.", registry=r)
+        self.report_age = Gauge(
+            "sluice_report_newest_age_seconds",
+            "How long ago the newest day ended whose reports are there, by its zone; absent where there are none.",
+            ["zone"],
+            registry=r,
         )

@@ -99,7 +99,11 @@ class Manifest:
 
     def text(self) -> bytes:
         """The file: one spelling for equal content."""
-        return orjson.dumps({"form": FORM} | asdict(self), option=orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+        return orjson.dumps(self.document(), option=orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+    def document(self) -> dict[str, Any]:
+        """The same as JSON has it."""
+        return {"form": FORM} | asdict(self)
 
     @classmethod
     def parse(cls, text: bytes) -> "Manifest":

@@ -22,6 +22,7 @@ from app.audit.reading.export import Exports, Lines, Wanted
 from app.audit.reading.lag import LagWatch
 from app.audit.reading.proofs import Extension, Inclusion
 from app.audit.reading.unsealed import Unsealed, unseal
+from app.audit.records.entry import Entry
 from app.audit.records.log import log_read
 from app.clock import Clock
 from app.errors import DependencyDown
@@ -133,10 +134,16 @@ class Log:
         """The proof between two checkpoints. Raises NoCheckpoint, BadRequest, LogDamaged, DatabaseDown."""
         return await self._transactions.run(lambda connection: proofs.consistency(connection, old_size, new_size))
 
+    async def report_read(self, report: str, file: str, *, operator: str) -> None:
+        """Commit that `operator` reads `file` of `report`: what is made of the log is read as the log is. Raises AuditUnavailable."""
+        await self._commit(log_read(recorded=self._clock.utcnow(), operator=operator, read="report", report=report, file=file))
+
     async def _record(self, read: str, query: Mapping[str, Any], *, operator: str, first: int | None, end: int | None, count: int) -> None:
         """Commit that `operator` reads `count` entries, from `first` to before `end`, by `read` with `query`. Raises AuditUnavailable."""
         now = self._clock.utcnow()
-        entry = log_read(recorded=now, operator=operator, read=read, query=query, first=first, end=end, count=count)
+        await self._commit(log_read(recorded=now, operator=operator, read=read, query=query, first=first, end=end, count=count))
+
+    async def _commit(self, entry: Entry) -> None:
         try:
             await self._intake.write(entry)
         except DependencyDown as down:

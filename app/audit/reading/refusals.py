@@ -21,8 +21,28 @@ class Refusals:
         self._pending = pending
         self._clock = clock
 
-    def add(self, read: str, *, operator: str, query: Mapping[str, Any] | None = None, seq: int | None = None) -> None:
-        """`operator` was refused what `read` names, with `query`, or the entry `seq`."""
+    def add(
+        self,
+        read: str,
+        *,
+        operator: str,
+        query: Mapping[str, Any] | None = None,
+        seq: int | None = None,
+        report: str | None = None,
+        file: str | None = None,
+    ) -> None:
+        """`operator` was refused what `read` names: with `query`, the entry `seq`, or `file` of `report`."""
         end = None if seq is None else seq + 1
-        entry = log_read(recorded=self._clock.utcnow(), operator=operator, read=read, outcome="refused", query=query, first=seq, end=end)
+        now = self._clock.utcnow()
+        entry = log_read(
+            recorded=now,
+            operator=operator,
+            read=read,
+            outcome="refused",
+            query=query,
+            first=seq,
+            end=end,
+            report=report,
+            file=file,
+        )
         self._pending.add(entry)

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from app.audit.records.entry import Entry, Sealed, make_entry
 
+UnmetReason = Literal["settled", "expired", "released", "stopped"]
 AccessOutcome = Literal["allowed", "refused", "unconfirmed"]
 
 
@@ -26,6 +27,8 @@ class RequestFacts:
     subject: str | None = None
     address: str | None = None
     purpose: str | None = None
+    approval_id: str | None = None
+    """Of an approval that we know; any other text is sealed."""
 
     def entry(
         self, kind: str, outcome: str, *, recorded: datetime, retention_days: int | None, sealed: Sealed | None, **members: Any
@@ -81,6 +84,34 @@ def access_confirmed(asked: RequestFacts, *, recorded: datetime, retention_days:
         sealed=None,
         reasons=(),
         obligations_met=list(obligations_met),
+    )
+
+
+def access_cancelled(asked: RequestFacts, *, recorded: datetime, retention_days: int | None, obligations: Sequence[str]) -> Entry:
+    """The gateway says that an unconfirmed access was never used, so that nothing is owed for it."""
+    return asked.entry(
+        "sensitive.access",
+        "cancelled",
+        recorded=recorded,
+        retention_days=retention_days,
+        sealed=None,
+        reasons=(),
+        obligations=list(obligations),
+    )
+
+
+def obligation_unmet(
+    asked: RequestFacts, *, recorded: datetime, retention_days: int | None, obligations: Sequence[str], reason: UnmetReason
+) -> Entry:
+    """The incident: an unconfirmed access ended, `reason` says how, and its obligations were not confirmed by then."""
+    return asked.entry(
+        "obligation.unmet",
+        "unmet",
+        recorded=recorded,
+        retention_days=retention_days,
+        sealed=None,
+        obligations=list(obligations),
+        reason=reason,
     )
 
 

@@ -21,7 +21,7 @@ MEMBERS = {
     "action": "what is done with the model, where that is `infer` or a word of the model's spec; any other text is sealed",
     "address": "the caller's address as a pseudonym of the tenant",
     "after": "the state that is now in force, complete",
-    "approval_id": "id of the approval",
+    "approval_id": "id of the approval; where a request names none that is known, its text is sealed",
     "article": "the article under which somebody asks",
     "at": "when it was done, which may be before it was written down",
     "base64": "what was handed over, or its first 64 KiB",
@@ -102,15 +102,17 @@ KINDS = {
     "quota.deleted": _kind("A tenant's quota was deleted.", "quota_version before diff", "proposal sealed"),
     "sensitive.access": _kind(
         "Access to a sensitive model was asked for: `unconfirmed` is allowed with obligations that only the gateway can meet, "
-        "and `confirmed` follows it when the gateway says that it met them.",
+        "`confirmed` follows it when the gateway says that it met them, and `cancelled` when it says that the access was never used.",
         "decision_id model reasons",
         f"{_DECISION} obligations obligations_met",
-        outcomes="allowed refused unconfirmed confirmed",
+        outcomes="allowed refused unconfirmed confirmed cancelled",
     ),
     "obligation.unmet": _kind(
-        "An access was given on obligations that the gateway did not confirm before its lease ended: an incident.",
-        "decision_id model obligations",
-        f"{_REQUEST} obligations_met",
+        "An access was given on obligations that the gateway had not confirmed when its lease ended: an incident. `reason` is how that "
+        "ended: `settled` without confirming, `expired`, `released` by an operator, or `stopped` with the process. A gateway that confirms "
+        "later is told by a `confirmed` access after this.",
+        "decision_id model obligations reason",
+        _DECISION,
         outcomes="unmet",
     ),
     "policy.refusal": _kind("A rule refused a request.", "decision_id model policy_revision reasons", _DECISION, outcomes="refused"),

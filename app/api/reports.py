@@ -1,0 +1,168 @@
+"""/reports: the finished nights, whether they are as they were signed, and their files. For auditors and admins.
+
+Whoever takes a file is recorded in the log before it leaves, and so, soon after, is whoever may not; which nights there are, and
+what their manifests say, holds no entry of the log and is not recorded.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends, Query, Response
+from fastapi import Path as InPath
+from fastapi.responses import FileResponse
+from pydantic import BaseModel, Field
+
+from app.api.query import known_query
+from app.api.readers import Readers
+from app.audit.reading.log import Log
+from app.audit.reading.refusals import Refusals
+from app.errors import BadRequest
+from app.reports.manifest import Manifest, NotAManifest, media_type
+from app.reports.shelf.shelf import REPORT, Shelf, ShelvedFile, UnknownReport, order
+from app.reports.shelf.states import State, States
+
+PAGE, MAX_PAGE = 31, 366
+STATE_WITHIN_S = 2.0
+"""How long an answer waits for what is being checked; checking goes on, and the next answer has it."""
+_FILE: dict[str, Any] = {"description": "The file", "content": {"application/octet-stream": {"schema": {"type": "string"}}}}
+_MOST_CHARS = 128
+
+Id = Annotated[str, InPath(max_length=_MOST_CHARS, description="id of a report: day, zone and number, such as 2026-11-29-asia-shanghai-1")]
+Name = Annotated[str, InPath(max_length=_MOST_CHARS, description="name of a file, as the report lists it")]
+
+
+class Verification(BaseModel):
+    """Whether a night's files are as they were signed, under the root certificate of the report keys that this replica has."""
+
+    verdict: Literal["valid", "tampered", "unchecked"]
+    why: str = Field(description="empty where it is valid")
+
+
+class ReportLine(BaseModel):
+    """One finished night."""
+
+    report: str
+    verification: Verification | None = Field(description="null while it is being checked: ask again")
+    day: str | None = Field(description="null, as all that follows, where its manifest cannot be read")
+    zone: str | None
+    begin: str | None
+    end: str | None
+    made: str | None
+    counts: dict[str, int] | None
+
+
+class ReportsAnswer(BaseModel):
+    """One page of nights, the newest first."""
+
+    reports: list[ReportLine]
+    next: str | None = Field(description="the `cursor` of the next page; null where nothing follows")
+
+
+class ReportAnswer(BaseModel):
+    """What one night says of itself, and its files."""
+
+    report: str
+    verification: Verification | None = Field(description="null while it is being checked: ask again")
+    manifest: dict[str, Any] = Field(description="as it is signed in manifest.json; docs/explanation.md says what each part means")
+    files: list[str] = Field(description="names of all files, those for checking among them")
+
+
+def reports_router(shelf: Shelf, states: States, audit: Log, refusals: Refusals, principal: Callable[..., Any]) -> APIRouter:
+    """The routes under /reports. `principal` is a dependency that gives the Principal."""
+    router = APIRouter(prefix="/reports", tags=["reports"], dependencies=[Depends(known_query)])
+    readers = Readers(principal, refusals)
+    _add_lists(router, shelf, states, readers)
+    _add_files(router, shelf, audit, readers)
+    return router
+
+
+def _add_lists(router: APIRouter, shelf: Shelf, states: States, readers: Readers) -> None:
+    only_readers = [Depends(readers.unrecorded)]
+
+    @router.get("", dependencies=only_readers)
+    async def list_reports(
+        *,
+        cursor: Annotated[str | None, Query(max_length=_MOST_CHARS, description="`next` of the page before")] = None,
+        limit: Annotated[int, Query(ge=1, le=MAX_PAGE)] = PAGE,
+    ) -> ReportsAnswer:
+        """The finished nights, the newest day first, of one day the last that was made; and whether they are as they were signed."""
+        shown, following = await asyncio.to_thread(_page, shelf, cursor, limit)
+        found = await states.of([shelf.path / report for report, _ in shown], STATE_WITHIN_S)
+        lines = [_line(report, manifest, state) for (report, manifest), state in zip(shown, found, strict=True)]
+        return ReportsAnswer(reports=lines, next=following)
+
+    @router.get("/{report}", dependencies=only_readers)
+    async def get_report(report: Id) -> ReportAnswer:
+        """One night: its manifest, and the names of its files."""
+        folder, manifest, names = await asyncio.to_thread(_whole, shelf, report)
+        (state,) = await states.of([folder], STATE_WITHIN_S)
+        return ReportAnswer(report=report, verification=_verification(state), manifest=manifest.document(), files=names)
+
+
+def _add_files(router: APIRouter, shelf: Shelf, audit: Log, readers: Readers) -> None:
+    allowed = Annotated[str, Depends(readers.of("report", _named))]
+
+    @router.get("/{report}/{file}", response_class=FileResponse, responses={200: _FILE})
+    async def get_report_file(operator: allowed, report: Id, file: Name) -> Response:
+        """One file of a night; that it was read is in the log before it leaves."""
+        found = await asyncio.to_thread(shelf.file, report, file)
+        await audit.report_read(report, file, operator=operator)
+        return _answer(found, report)
+
+    @router.head("/{report}/{file}", response_class=FileResponse, dependencies=[Depends(readers.unrecorded)])
+    async def look_at_report_file(report: Id, file: Name) -> Response:
+        """Size, type and digest of a file; nothing of it leaves, and it is not recorded."""
+        return _answer(await asyncio.to_thread(shelf.file, report, file), report)
+
+
+def _answer(file: ShelvedFile, report: str) -> FileResponse:
+    headers = {"x-content-type-options": "nosniff", "cache-control": "private, no-cache"}
+    if file.sm3:
+        headers["etag"] = f'"sm3-{file.sm3}"'
+    name = file.path.name
+    return FileResponse(file.path, headers=headers, media_type=media_type(name), filename=f"{report}-{name}", stat_result=file.found)
+
+
+def _page(shelf: Shelf, cursor: str | None, limit: int) -> tuple[list[tuple[str, Manifest | None]], str | None]:
+    """Reports with what they say of themselves, and the cursor of the next page."""
+    reports = _after(shelf.reports(), cursor)
+    shown = reports[:limit]
+    return [(report, _manifest(shelf, report)) for report in shown], shown[-1] if len(reports) > limit else None
+
+
+def _whole(shelf: Shelf, report: str) -> tuple[Path, Manifest, list[str]]:
+    manifest = shelf.manifest(report)
+    return shelf.folder(report), manifest, shelf.names(report, manifest)
+
+
+def _after(reports: list[str], cursor: str | None) -> list[str]:
+    """Those that follow `cursor`, which may be gone. Raises BadRequest."""
+    if cursor is None:
+        return reports
+    if not REPORT.fullmatch(cursor):
+        raise BadRequest("cursor: not the id of a report", hint="Send `next` of the page before.", field="cursor")
+    return [report for report in reports if order(report) < order(cursor)]
+
+
+def _manifest(shelf: Shelf, report: str) -> Manifest | None:
+    try:
+        return shelf.manifest(report)
+    except (NotAManifest, UnknownReport):
+        return None
+
+
+def _line(report: str, manifest: Manifest | None, state: State | None) -> ReportLine:
+    said = manifest.document() if manifest else {}
+    facts = {name: said.get(name) for name in ("day", "zone", "begin", "end", "made", "counts")}
+    return ReportLine(report=report, verification=_verification(state), **facts)
+
+
+def _verification(state: State | None) -> Verification | None:
+    return None if state is None else Verification(verdict=state.verdict, why=state.why)
+
+
+def _named(report: Id, file: Name) -> Mapping[str, Any]:
+    """What the log is told of a refused reader: an id that no report can have, and a name that no file can, are not repeated there."""
+    return {"report": report if REPORT.fullmatch(report) else None, "file": file if file.isascii() and file.isprintable() else None}

@@ -1,0 +1,86 @@
+"""Which nights the log says were made: what replicas agree by, whoever has which folder.
+
+When down: DatabaseDown, and nothing is made.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import orjson
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.errors import SluiceError
+from app.instants import instant, rfc3339
+from app.reports.nights.missed import Missing, missing_nights
+from app.reports.nights.night import Night
+from app.transaction import Transactions
+
+LOOKED_BACK = timedelta(days=366)
+"""How old a night may be that is made up for: the log keeps the entry that says it was made for little longer."""
+
+_MADE = text("SELECT body FROM audit.body WHERE kind = 'report.made' AND recorded >= :since ORDER BY seq")
+_FIRST = text("SELECT recorded FROM audit.leaf WHERE seq = 0")
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """One `report.made` entry that ended well."""
+
+    report: str
+    begin: str
+    end: str
+    zone: str
+    files: Mapping[str, str]
+    """SM3 in hex by name."""
+
+    @property
+    def night(self) -> Night | None:
+        """Which night it tells of; None where what it says is none."""
+        try:
+            night = Night.containing(instant(self.begin, "from"), self.zone)
+        except (SluiceError, ValueError, OSError, KeyError):
+            return None
+        return night if self.tells_of(night) else None
+
+    def tells_of(self, night: Night) -> bool:
+        """Whether it is of that night."""
+        return (self.begin, self.end, self.zone) == (rfc3339(night.begin), rfc3339(night.end), night.zone)
+
+
+async def made_of(connection: AsyncConnection, night: Night) -> list[Made]:
+    """What was made of one night, the first first."""
+    return [made for made in await _made(connection, night.end) if made.tells_of(night)]
+
+
+async def not_made(transactions: Transactions, now: datetime, zone: str) -> Missing:
+    """The nights of `zone` that are over and that the log, from its first entry on, does not say were made. Raises DatabaseDown."""
+
+    async def look(connection: AsyncConnection) -> Missing:
+        begun: datetime | None = (await connection.execute(_FIRST)).scalar()
+        if begun is None:
+            return missing_nights(None, (), now, zone)
+        begun = max(begun, now - LOOKED_BACK)
+        made = await _made(connection, begun)
+        return missing_nights(begun, {night for one in made if one.zone == zone and (night := one.night)}, now, zone)
+
+    return await transactions.run(look)
+
+
+async def _made(connection: AsyncConnection, since: datetime) -> list[Made]:
+    rows = await connection.execute(_MADE, {"since": since})
+    return [made for row in rows if (made := _read(bytes(row.body))) is not None]
+
+
+def _read(body: bytes) -> Made | None:
+    """What a body says; None where it tells of a failure, or was altered to something else."""
+    try:
+        said: dict[str, Any] = orjson.loads(body)
+        if said["outcome"] != "done":
+            return None
+        files = {file["name"]: file["sm3"] for file in said["files"]}
+        return Made(said["report"], said["from"], said["to"], said["zone"], files)
+    except (ValueError, KeyError, TypeError):
+        return None

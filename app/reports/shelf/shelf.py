@@ -1,0 +1,127 @@
+"""The folder of finished nights: one folder each, which takes its name when it is whole and is never written to again.
+
+Names come from manifests alone: nothing that a caller writes becomes a path. What else lies there, half a night among it, is no report.
+When down: a folder that cannot be read is ShelfDown; reports that were made stay where they are.
+"""
+
+import os
+import re
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.errors import DependencyDown, NotFound
+from app.reports.manifest import MANIFEST, ROOT, SCRIPT, SIGNATURE_SUFFIX, Manifest, NotAManifest
+
+FOLDER = "reports"
+REPORT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}-[a-z0-9-]{1,80}-[1-9][0-9]{0,3}")
+"""The id of a report: day, zone, number."""
+_FILE = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
+_BESIDE = (SIGNATURE_SUFFIX, ".tsr")
+_NOT_LISTED = (MANIFEST, *(MANIFEST + suffix for suffix in _BESIDE), ROOT, SCRIPT)
+MOST_MANIFEST_BYTES = 4 * 1024 * 1024
+"""Another file, not a manifest."""
+
+
+class ShelfDown(DependencyDown):
+    """The folder of the reports cannot be read."""
+
+    code = "reports_unreadable"
+    hint = "Let the user of serve read report.path; `sluice doctor` tries it."
+
+
+class UnknownReport(NotFound):
+    """No report of that id is on the shelf, or it has no file of that name."""
+
+    code = "no_such_report"
+    hint = "GET /reports lists what is there; the manifest of a report names its files."
+
+
+@dataclass(frozen=True, slots=True)
+class ShelvedFile:
+    """One file of a finished night."""
+
+    path: Path
+    found: os.stat_result
+    sm3: str | None
+    """In hex, as the manifest has it; None for what it does not list."""
+
+
+class Shelf:
+    """Reads the folder `path`; without one it is empty."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def reports(self) -> list[str]:
+        """Ids of all that are there, the newest day first, of one day the last that was made. Raises ShelfDown."""
+        try:
+            with os.scandir(self.path) as found:
+                names = [entry.name for entry in found if REPORT.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False)]
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise ShelfDown(f"{self.path}: {error.strerror}") from None
+        return sorted(names, key=order, reverse=True)
+
+    def folder(self, report: str) -> Path:
+        """Where that report is. Raises UnknownReport, ShelfDown."""
+        if REPORT.fullmatch(report):
+            path = self.path / report
+            try:
+                if stat.S_ISDIR(path.lstat().st_mode):
+                    return path
+            except (FileNotFoundError, NotADirectoryError):
+                pass  # the same as a name that no report can have
+            except OSError as error:
+                raise ShelfDown(f"{path}: {error.strerror}") from None
+        raise UnknownReport(f"report: none has the id {report[:40]!r}", field="report")
+
+    def manifest(self, report: str) -> Manifest:
+        """What it says of itself, which nobody has checked yet. Raises UnknownReport, ShelfDown, NotAManifest."""
+        path = self.folder(report) / MANIFEST
+        try:
+            with open(path, "rb", opener=_not_followed) as file:
+                text = file.read(MOST_MANIFEST_BYTES + 1)
+        except OSError as error:
+            raise NotAManifest(f"{report}/{MANIFEST}: {error.strerror}") from None
+        if len(text) > MOST_MANIFEST_BYTES:
+            raise NotAManifest(f"{report}/{MANIFEST}: more than {MOST_MANIFEST_BYTES} bytes")
+        manifest = Manifest.parse(text)
+        if manifest.report != report:
+            raise NotAManifest(f"{report}/{MANIFEST}: it is that of the report {manifest.report[:80]!r}")
+        return manifest
+
+    def names(self, report: str, manifest: Manifest) -> list[str]:
+        """Names of all files that belong to `manifest` and are there: what it lists, signatures, and what is for checking."""
+        listed = [line.name for line in manifest.files if _FILE.fullmatch(line.name)]
+        wanted = [*(f"{name}{suffix}" for name in listed for suffix in ("", *_BESIDE)), *_NOT_LISTED]
+        return [name for name in wanted if _regular(self.path / report / name) is not None]
+
+    def file(self, report: str, name: str) -> ShelvedFile:
+        """One file of a report. Raises UnknownReport where the manifest does not name it or it is no plain file, ShelfDown, NotAManifest."""
+        manifest = self.manifest(report)
+        if name in self.names(report, manifest):
+            path = self.path / report / name
+            found = _regular(path)
+            if found is not None:
+                return ShelvedFile(path, found, next((line.sm3 for line in manifest.files if line.name == name), None))
+        raise UnknownReport(f"file: {report} has none of that name", field="file")
+
+
+def order(report: str) -> tuple[str, str, int]:
+    """By day, zone and number; `report` is an id."""
+    night, _, number = report.rpartition("-")
+    return night[:10], night[11:], int(number)
+
+
+def _regular(path: Path) -> os.stat_result | None:
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    return found if stat.S_ISREG(found.st_mode) else None
+
+
+def _not_followed(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC)
