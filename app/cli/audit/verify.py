@@ -1,6 +1,5 @@
 """`sluice audit verify`: check an exported log with nothing but the file and the root certificate."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -9,7 +8,7 @@ import typer
 from app.cli.audit.anchors import notes
 
 if TYPE_CHECKING:
-    from app.audit.verification.report import Finding, Report
+    from app.audit.verification.report import Report
     from app.signing.certificates import Certificate
 
 STDIN = "-"
@@ -56,9 +55,10 @@ def _print(report: "Report", output: Literal["text", "json"]) -> None:
 
         typer.echo(json.dumps(dataclasses.asdict(report), ensure_ascii=False, indent=2))
     else:
-        for line in _text(report):
-            # Names in a file that nobody has vouched for yet do not steer a terminal.
-            typer.echo("".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in line))
+        from app.audit.verification.text import report_lines
+
+        for line in report_lines(report):
+            typer.echo(line)
 
 
 def _report(export: str, root: Path, anchor: Path | None) -> "Report":
@@ -96,27 +96,3 @@ def _certificate(path: Path) -> "Certificate":
         return Certificate.load_pem(data) if b"-----BEGIN" in data else Certificate.load(data)
     except CertificateRefused as error:
         raise NotChecked(f"{path}: {error.message}", hint=hint) from None
-
-
-def _text(report: "Report") -> Iterator[str]:
-    yield report.verdict
-    if report.log is not None:
-        yield f"  log          {report.log}"
-        which = f"{report.first} to {report.end - 1}" if report.end > report.first else "none"
-        yield f"  entries      {which}: {report.entries} with their bodies, {report.purged} purged"
-        if report.recorded_first is not None:
-            yield f"  recorded     {report.recorded_first} to {report.recorded_last}"
-        yield f"  checkpoints  {report.checkpoints} good"
-        yield f"  anchors      {report.anchors} good"
-    if report.size is not None:
-        yield f"  newest       size {report.size}, root {report.root}"
-    for finding in report.findings:
-        yield f"{finding.verdict:9}  {_where(finding)}{finding.why}"
-    for remark in report.remarks:
-        yield f"remark     {remark}"
-
-
-def _where(finding: "Finding") -> str:
-    if finding.seq is None:
-        return ""
-    return f"entry {finding.seq}: " if finding.last in (None, finding.seq) else f"entries {finding.seq} to {finding.last}: "

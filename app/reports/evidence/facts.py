@@ -1,7 +1,8 @@
 """What a night's log says, as reports are made of it. Pure values.
 
-All of it comes from one export of the log that the verifier has checked; entries are named by their numbers, and the export that is
-filed with the reports proves each of them.
+All that the day says comes from one export of the log that the verifier has checked; entries are named by their numbers, and the export
+that is filed with the reports proves each of them. What is older comes from the log itself, each entry with a proof that leads to the
+checkpoint which closes that export.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +33,7 @@ class Logged:
     @property
     def outcome(self) -> str:
         """How it ended."""
-        return str(self.body["outcome"])
+        return str(self.body.get("outcome", ""))
 
     @property
     def recorded(self) -> str:
@@ -81,6 +82,8 @@ class Covered:
     entries: int
     decisions: int = 0
     """Of a tenant: how many decisions its summaries count."""
+    first: int | None = None
+    """The number of its first entry of the day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +140,11 @@ class Breach:
 
 @dataclass(frozen=True, slots=True)
 class Unmet:
-    """An access whose obligations nobody confirmed by the end of the day."""
+    """An access of the day, or of the day before, whose obligations nobody had confirmed when the day's report could be made."""
 
     access: Logged
     incident: int | None
-    """Number of the entry that says so; None where the process was gone that should have written it."""
+    """Number of the entry that says so; None where there is none: its lease had not ended, or the process that should have written it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +161,13 @@ class Integrity:
     """SM3 fingerprint of the root certificate of the log, in hex."""
     anchors: int
     """Checkpoints kept elsewhere that were compared; 0 where none were given."""
+    unproven: Sequence[int] = ()
+    """Numbers of older entries that the reports needed, and that no proof leads from to the closing checkpoint: they are left out."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing is wrong with what the reports are made from."""
+        return self.report.verdict == "whole" and not self.unproven
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +177,55 @@ class RetentionClass:
     name: str
     days: int
     oldest: str | None
-    entries: int
+    """When its oldest body that is still there was recorded; None where there is none."""
+    entries: int | None
+    """How many bodies are there; None where counting took too long."""
+    seq: int | None = None
+    """The number of the oldest."""
+
+
+ApprovalState = Literal["asked", "approved", "refused", "revoked", "expired"]
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """An approval as it stood when the day ended."""
+
+    id: str
+    state: ApprovalState
+    asked_by: str | None
+    """Who asked, as an operator; None where the log does not have it any more."""
+    decided_by: str | None
+    """Who approved or refused it; None where nobody did."""
+    begins: str | None
+    """When it was given."""
+    expires: str | None
+    revoked: str | None
+    """When it was taken back."""
+    model: str | None = None
+    tenant: str | None = None
+    entries: Sequence[int] = ()
+
+    @property
+    def by_oneself(self) -> bool:
+        """Whether who asked approved it, too: that must not be."""
+        return self.begins is not None and self.asked_by == self.decided_by
+
+    def covers(self, at: str) -> bool:
+        """Whether it was given, and neither over nor taken back, at the instant `at`."""
+        ends = min(filter(None, (self.expires, self.revoked)), default=None)
+        return self.begins is not None and self.begins <= at and (ends is None or at < ends)
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """Models of the catalogue as it is when the reports are made: which are sensitive, and which of those need an approval."""
+
+    sensitive: frozenset[str] = frozenset()
+    approval: frozenset[str] = frozenset()
+
+
+Group = Literal["tenants", "requests", "breaches", "approvals", "unconfirmed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +253,23 @@ class Evidence:
     breaches: Sequence[Breach] = ()
     approvals: Sequence[Logged] = ()
     """The entries, of whatever day, that made the approvals which the day's accesses name."""
+    standing: Sequence[Approval] = ()
+    """All approvals of which the log has something until the day's end."""
+    declared: Declared = Declared()
+    uncovered: Sequence[str] = ()
+    """Tenants for which decisions that allow a sensitive model were counted, and of which the day has no such access."""
+    late: Listed = Listed()
+    """Entries of earlier days that came into the log only when the reports of their day could already be made."""
+    late_decisions: int = 0
+    """How many of the decisions were counted too late for the day of their minute; they stand in the hour in which they were written down."""
+    purged: int = 0
+    """Entries that were recorded on this day and whose bodies are gone: what they said is not known, and not counted."""
+    sealed: Mapping[str, int] = field(default_factory=dict)
+    """How many texts about people the entries of the day have sealed, by the member that they would stand in."""
+    more_consultations: int = 0
+    """Accesses beyond those that `consultations` has room for; the CSV has all."""
+    cut: frozenset[Group] = frozenset()
+    """Of what there is more in the older log than a report reads: what depends on all of it is unknown."""
 
     def of(self, kind: str) -> Listed:
         """The entries of `kind`."""

@@ -3,6 +3,7 @@
 A day has 23, 24 or 25 hours. Where the clocks jump over midnight the day begins with the first instant that there is.
 """
 
+import functools
 import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
@@ -16,6 +17,8 @@ LATE = timedelta(minutes=15)
 is made must not grow any more. Until as long after midnight a day is not over."""
 
 SUMMARY = "decisions.minute"
+YEARS = range(2000, 3000)
+"""Those whose entries the log has shelves for."""
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 
@@ -36,14 +39,21 @@ class Night:
             parsed = date.fromisoformat(day) if _DAY.fullmatch(day) else None
         except ValueError:
             parsed = None  # the form is right, but no calendar has it
-        if parsed is None:
+        if parsed is None or parsed.year not in YEARS:
             raise BadRequest(f"{prefix}date: {day!r} is no day", hint="Write 2026-01-31.", field="date")
-        return cls(parsed, zone)
+        night = cls(parsed, zone)
+        if not night.exists:
+            raise BadRequest(
+                f"{prefix}date: {zone} had no {day}: its clocks went over it", hint="Name the day before or after.", field="date"
+            )
+        return night
 
     @classmethod
     def containing(cls, at: datetime, zone: str) -> "Night":
         """The day of `zone` in which the instant `at` lies."""
-        return cls(at.astimezone(ZoneInfo(zone)).date(), zone)
+        night = cls(at.astimezone(ZoneInfo(zone)).date(), zone)
+        # Where the clocks go back from just after midnight, the last minutes of a date come again when the next has begun.
+        return night.next() if night.end <= at else night
 
     @property
     def period(self) -> Period:
@@ -71,6 +81,11 @@ class Night:
         return (self.end - self.begin).total_seconds() / 3600
 
     @property
+    def exists(self) -> bool:
+        """Whether the zone has such a day: a zone that changed sides of the date line has one less, or lived it twice as long."""
+        return self.begin < self.end
+
+    @property
     def name(self) -> str:
         """Day and zone as a name for folders and paths: 2026-11-29-asia-shanghai."""
         return f"{self.day.isoformat()}-{_NOT_IN_NAMES.sub('-', self.zone.lower()).strip('-')}"
@@ -88,10 +103,38 @@ class Night:
 
         Each entry belongs to exactly one day of a zone, whenever it is asked.
         """
-        at = recorded
-        if kind == SUMMARY and minute is not None and instant(recorded, "recorded") - instant(minute, "minute") <= LATE:
-            at = minute
-        return rfc3339(self.begin) <= at < rfc3339(self.end)
+        begin, end = _edges(self)
+        return begin <= counts_at(kind, recorded, minute) < end
+
+
+def counts_at(kind: str, recorded: str, minute: str | None = None) -> str:
+    """The instant whose day an entry belongs to: when it was recorded, of a count that came in time its minute."""
+    return minute if kind == SUMMARY and minute is not None and in_time(recorded, minute) else recorded
+
+
+def in_time(recorded: str, minute: str) -> bool:
+    """Whether a count that was written down at `recorded` belongs to the day of its `minute`: it came after it, and not later than LATE.
+
+    A clock that stepped back writes one down before its minute; that belongs to the day of writing, among whose entries it is looked for.
+    """
+    first, last = _in_time_for(minute)
+    return first == minute and first <= recorded <= last
+
+
+@functools.lru_cache(maxsize=4096)
+def _in_time_for(minute: str) -> tuple[str, str]:
+    """From when until when a count of this minute is written down in time; a day has 1440 to 1500 of them. Of what is no instant never."""
+    try:
+        at = instant(minute, "minute")
+        return rfc3339(at), rfc3339(at + LATE)
+    except (BadRequest, OverflowError):
+        return "", ""
+
+
+@functools.lru_cache(maxsize=64)
+def _edges(night: Night) -> tuple[str, str]:
+    """Its first instant, and that of the next day, as entries write them."""
+    return rfc3339(night.begin), rfc3339(night.end)
 
 
 def zone_of(zone: str, field: str) -> ZoneInfo:

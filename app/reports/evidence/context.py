@@ -1,0 +1,124 @@
+"""What the reports of a night need of the log beyond the night itself, read as role sluice_log.
+
+Tenants, what people asked for and approvals of earlier days, accesses that wait for their confirmation, and what is still there.
+Columns beside the bodies find the entries, and nothing proves that they find all; what is found is proven. In bounded numbers: of more
+the newest are read, and what depends on all of them is unknown.
+
+When down: DatabaseDown; no reports are made.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.audit.format.checkpoint import Checkpoint
+from app.audit.reading.entries import BODY, COLUMNS, logged
+from app.reports.evidence.approvals import APPROVAL_KINDS
+from app.reports.evidence.facts import Group, Logged, RetentionClass
+from app.reports.evidence.proven import proven
+from app.reports.evidence.registers import BREACH_KINDS, REQUEST_KINDS
+from app.reports.evidence.retention import classes
+from app.reports.nights.night import Night
+
+MOST_OLDER = 2000
+"""Entries of earlier days that are read for one purpose."""
+MOST_TENANTS = 5000
+PATIENCE_MS = 60_000
+"""For each statement: reports wait, decisions do not wait for reports."""
+
+_PATIENCE = text(f"SELECT set_config('statement_timeout', '{PATIENCE_MS}', true)")
+_FIRST = text("SELECT recorded FROM audit.leaf WHERE seq = 0")
+_OF_KINDS = text(
+    f"SELECT {COLUMNS} FROM audit.leaf JOIN {BODY} WHERE body.kind = ANY(:kinds) AND body.recorded < :before "  # noqa: S608 - constants
+    "ORDER BY leaf.seq DESC LIMIT :most"
+)
+# The newest entry about each tenant's quota; one whose quota was deleted has none.
+_TENANTS = text(f"""
+    SELECT {COLUMNS} FROM (
+      SELECT DISTINCT ON (tenant) shelf, seq FROM audit.body
+      WHERE kind IN ('quota.in_force', 'quota.rolled_back', 'quota.deleted') AND recorded < :before AND tenant IS NOT NULL
+      ORDER BY tenant, seq DESC
+    ) AS newest JOIN audit.leaf ON leaf.seq = newest.seq JOIN {BODY}
+    WHERE body.kind <> 'quota.deleted' ORDER BY leaf.seq DESC LIMIT :most
+""")  # noqa: S608 - constants
+# Bodies have one spelling, so that what is looked for in them needs no parser, which a damaged one would stop.
+_UNCONFIRMED = text(f"""
+    SELECT {COLUMNS} FROM audit.leaf JOIN {BODY}
+    WHERE body.kind = 'sensitive.access' AND body.recorded >= :begin AND body.recorded < :before
+    AND position('"outcome":"unconfirmed"'::bytea IN body.body) > 0
+    AND NOT EXISTS (
+      SELECT FROM audit.body AS later WHERE later.decision = body.decision AND later.kind = 'sensitive.access'
+      AND later.recorded < :closes AND position('"outcome":"confirmed"'::bytea IN later.body) > 0
+    )
+    ORDER BY leaf.seq DESC LIMIT :most
+""")  # noqa: S608 - constants
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What was found."""
+
+    tenants: Sequence[str] = ()
+    """Those that had a quota when the night ended."""
+    older: Mapping[str, Sequence[Logged]] = field(default_factory=dict)
+    """Entries of earlier days by what they are for: `requests`, `breaches`, `approvals`, `unconfirmed`; in the order of the log."""
+    retention: Sequence[RetentionClass] = ()
+    unproven: Sequence[int] = ()
+    """Numbers of entries that are not what the closing checkpoint signs."""
+    cut: frozenset[Group] = frozenset()
+
+
+async def first_recorded(connection: AsyncConnection) -> datetime | None:
+    """When the first entry of the log was recorded; None in an empty log."""
+    first: datetime | None = (await connection.execute(_FIRST)).scalar()
+    return first
+
+
+async def context_of(connection: AsyncConnection, night: Night, checkpoint: Checkpoint) -> Context:
+    """What the log says beyond `night`, proven by `checkpoint`, the one that closes the night's export. Takes seconds in a large log.
+
+    For Transactions with a time-out of minutes.
+    """
+    await connection.execute(_PATIENCE)
+    looking = _Looking(connection, checkpoint)
+    before = {"before": night.begin}
+    older = {
+        "requests": await looking.find("requests", _OF_KINDS, before | {"kinds": list(REQUEST_KINDS)}),
+        "breaches": await looking.find("breaches", _OF_KINDS, before | {"kinds": list(BREACH_KINDS)}),
+        "approvals": await looking.find("approvals", _OF_KINDS, before | {"kinds": list(APPROVAL_KINDS)}),
+        "unconfirmed": await looking.find(
+            "unconfirmed", _UNCONFIRMED, before | {"begin": night.previous().begin, "closes": night.previous().closes}
+        ),
+    }
+    tenants = await looking.find("tenants", _TENANTS, {"before": night.end}, MOST_TENANTS)
+    return Context(
+        tenants=sorted({str(entry.body.get("tenant")) for entry in tenants}),
+        older=older,
+        retention=await classes(connection, night.end),
+        unproven=sorted(looking.unproven),
+        cut=frozenset(looking.cut),
+    )
+
+
+class _Looking:
+    """Looks for entries, and proves each."""
+
+    def __init__(self, connection: AsyncConnection, checkpoint: Checkpoint) -> None:
+        self._connection = connection
+        self._checkpoint = checkpoint
+        self.unproven: list[int] = []
+        self.cut: set[Group] = set()
+
+    async def find(self, group: Group, statement: Any, parameters: Mapping[str, Any], most: int = MOST_OLDER) -> list[Logged]:
+        """The newest that `statement` finds below the checkpoint, at most `most`, in the order of the log."""
+        found = await self._connection.execute(statement, {**parameters, "most": most + 1})
+        rows = [logged(row) for row in found]
+        if len(rows) > most:
+            self.cut.add(group)
+        result = await proven(self._connection, [row for row in rows[:most] if row.seq < self._checkpoint.size], self._checkpoint)
+        self.unproven += result.unproven
+        return list(result.entries)[::-1]
