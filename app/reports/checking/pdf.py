@@ -1,7 +1,7 @@
 """Whether a PDF is as its SM2 signature says. Decided on the bytes of the file: no PDF library is trusted with it.
 
 The rules stand in verifier/README.md; the Go verifier and verify.sh have the same. A place /ByteRange [0 A B C] is a signature where
-the hole, from byte A to before byte B, is hex digits between < and >; any other is text that looks like one. Of signatures the one
+the hole, from byte A to before byte B, is upper-case hex digits between < and >; any other is text that looks like one. Of signatures the one
 of SM2 is judged: there is one, and A + C bytes are all but the hole.
 
 So nothing that is passed over can make a changed file valid: only what covers every byte of it can.
@@ -18,8 +18,8 @@ from app.signing.certificates import Certificate
 from app.signing.cms import SignatureRefused
 
 HEADER = b"%PDF-"
-SM2_DIGITS = b"06082a811ccf55018375"
-"""DER of SM2-with-SM3, in hex."""
+SM2_DIGITS = b"06082A811CCF55018375"
+"""DER of SM2-with-SM3, in hex. Digits have one case, so that not even one bit of them may change."""
 MAX_RANGES = 64
 """In one file; ours have one or two."""
 MAX_HOLE_DIGITS = 65536
@@ -28,7 +28,7 @@ _WORD = b"/ByteRange"
 _LONGEST = 128
 """No byte range is written longer."""
 _RANGE = re.compile(rb"/ByteRange *\[ *0 +([1-9][0-9]{0,14}) +([1-9][0-9]{0,14}) +(0|[1-9][0-9]{0,14}) *\]")
-_HOLE = re.compile(rb"<((?:[0-9a-f]{2})+)>")
+_HOLE = re.compile(rb"<((?:[0-9A-F]{2})+)>")
 
 
 @dataclass(frozen=True, slots=True)
