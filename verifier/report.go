@@ -19,10 +19,10 @@ const (
 )
 
 // Exit statuses, the same as those of `sluice audit verify`.
-var exitStatus = map[verdict]int{whole: 0, tampered: 4, unchecked: 6, gap: 7}
+var exitStatus = map[verdict]int{whole: 0, valid: 0, tampered: 4, unchecked: 6, gap: 7}
 
 // Which verdict outweighs which: what is there and wrong, what could not be looked at, what is missing by leave.
-var gravity = map[verdict]int{whole: 0, gap: 1, unchecked: 2, tampered: 3}
+var gravity = map[verdict]int{whole: 0, valid: 0, gap: 1, unchecked: 2, tampered: 3}
 
 // A finding is one thing that is not as it should be.
 type finding struct {
@@ -84,6 +84,8 @@ func (r *report) proves(stored *note, by *certificate) {
 	r.Checkpoints++
 	r.Size, r.Root, r.Signer = &stored.size, text(stored.root.String()), by.Subject.String()
 }
+
+func (r *report) verdict() verdict { return r.Verdict }
 
 func (r *report) writeJSON(to io.Writer) error {
 	encoder := json.NewEncoder(to)
