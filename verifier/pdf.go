@@ -21,14 +21,14 @@ const (
 	maxRangeText  = 128                    // bytes of one
 	maxHole       = 65536                  // hex digits
 	scanned       = 1 << 20                // bytes at once
-	sm2Digits     = "06082a811ccf55018375" // DER of SM2-with-SM3
+	sm2Digits     = "06082A811CCF55018375" // DER of SM2-with-SM3
 )
 
 var (
 	pdfHeader = []byte("%PDF-")
 	rangeWord = []byte("/ByteRange")
 	rangeText = regexp.MustCompile(`^/ByteRange *\[ *0 +([1-9][0-9]{0,14}) +([1-9][0-9]{0,14}) +(0|[1-9][0-9]{0,14}) *\]`)
-	holeText  = regexp.MustCompile(`^<((?:[0-9A-Fa-f]{2})+)>$`)
+	holeText  = regexp.MustCompile(`^<((?:[0-9A-F]{2})+)>$`)
 )
 
 // A byteRange says which bytes of a PDF are signed: those before the hole, and size from its end on.
@@ -58,7 +58,7 @@ func findSM2(file *os.File, size int64) (found *pdfSignature, others []string, e
 			continue
 		}
 		framed++
-		if !strings.Contains(strings.ToLower(digits), sm2Digits) {
+		if !strings.Contains(digits, sm2Digits) {
 			others = append(others, fmt.Sprintf("a signature that is not SM2, over the first %d bytes: not judged", one.end()))
 			continue
 		}
@@ -149,8 +149,8 @@ func readHole(file io.ReaderAt, one byteRange) (string, bool) {
 // der is the signature without the zeros that fill its hole.
 func (s *pdfSignature) der() ([]byte, error) {
 	filled, err := hex.DecodeString(s.digits)
-	if err != nil || strings.ToLower(s.digits) != s.digits {
-		return nil, errors.New("its hole has something else than lower-case hex digits, each byte in one spelling")
+	if err != nil {
+		return nil, err
 	}
 	rest := cryptobyte.String(filled)
 	var element cryptobyte.String
