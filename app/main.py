@@ -12,6 +12,7 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Lifespan
 
 from app import __version__, garbage
+from app.api.approvals import approval_router
 from app.api.audit import audit_router
 from app.api.bundles import bundle_routes
 from app.api.decide import HotRoutes
@@ -22,6 +23,7 @@ from app.api.openapi import install_openapi
 from app.api.quotas import quota_router
 from app.api.readiness import LOOK_MS, Parts
 from app.api.status import Health, status_router
+from app.approvals.approvals import Approvals
 from app.audit.intake.writers import Writers
 from app.audit.people.people import People
 from app.audit.reading.lag import LOOK_EVERY_S
@@ -34,6 +36,8 @@ from app.clock import Clock
 from app.database import DatabaseUrls, create_engine
 from app.decision.decide import Decider, Rooms
 from app.decision.entries import Records
+from app.decision.incidents import LOOK_EVERY_S as OWED_EVERY_S
+from app.decision.incidents import Incidents
 from app.decision.leases import Leases
 from app.decision.once import Once
 from app.decision.tally import Tally
@@ -83,6 +87,7 @@ class Service:
 
     app: ASGIApp
     registry: Registry
+    approvals: Approvals
     keys: Keys
     people: People
     loader: Loader
@@ -109,16 +114,20 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
     registry = Registry(engines["registry"], clock, metrics, people, timeout_ms=timeout_ms, gaps=writers.gaps)
     keys = Keys(engines["registry"], clock, metrics, timeout_ms=timeout_ms)
     catalog = Catalog(Path(settings.models), metrics)
+    approvals = Approvals(engines["registry"], clock, metrics, people, catalog.model, timeout_ms=timeout_ms, gaps=writers.gaps)
     rules = _rules(settings, around, clock, metrics, writers)
     readings = Readings(rules.policy)
     limiter = MemoryLimiter(clock, keep_ms=settings.lease.keep_ms, records_bytes=settings.lease.records_mib * MIB, metrics=metrics)
     stale_ms = settings.telemetry.stale_ms
     nodes = Nodes(NodePolicy(rules.policy, rules.batcher, clock, metrics), limiter, clock, metrics, catalog.all, stale_ms=stale_ms)
     follower = Follower([readings.see, nodes.see], clock, metrics, catalog.all, stale_ms=stale_ms, judge=nodes.watch)
-    records = Records(writers.intake, writers.pending, people, clock)
+    records = Records(writers.intake, writers.pending, people, clock, approvals)
     audit = Log(engines["log"], writers.intake, clock, metrics, timeout_ms=timeout_ms)
     tally = Tally(metrics, writers.summaries)
-    rooms = Rooms(clock, catalog, registry, rules.policy, readings, limiter, records, tally, settings.lease.ttl_ms, probes=nodes.watch)
+    rooms = Rooms(
+        clock, catalog, registry, approvals, rules.policy, readings, limiter, records, tally, settings.lease.ttl_ms, probes=nodes.watch
+    )
+    incidents = Incidents(limiter, records)
     once = Once(Decider(rooms), limiter, metrics)
     background = Background(clock, metrics)
     looks = Transactions(engines["registry"], metrics, call="readyz", timeout_ms=LOOK_MS, logs=False)
@@ -131,6 +140,7 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
 
     works: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {
         "quotas": registry.follow,
+        "approvals": approvals.follow,
         "keys": keys.follow,
         "models": catalog.watch,
         "policy": rules.loader.watch,
@@ -148,9 +158,11 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
             writers.begin(background)
             # Answers are exact without it; the gauge of leases and the memory of ended ones are current where nobody asks.
             background.every("leases", EXPIRE_EVERY_S, limiter.expire_due)
+            background.every("obligations", OWED_EVERY_S, incidents.look)
             background.every("garbage", garbage.FULL_EVERY_S, garbage.collect)
             yield
             await background.stop()
+            await incidents.stop()
             await writers.summaries.stop()
             await nodes.close()
             await rules.close()
@@ -160,12 +172,13 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
     routers = (
         status_router(health, metrics, lambda: describe(readings.view)),
         quota_router(registry, _principal),
+        approval_router(approvals, registry, clock, _principal),
         lease_router(limiter, registry, _principal),
         audit_router(audit, people, Refusals(writers.pending, clock), _principal),
     )
     cold = _cold(lifespan, routers, bundle_routes(rules.loader, around.opa_token))
     hot = HotRoutes(once, Leases(limiter, records, settings.lease.ttl_ms))
-    return Service(Edge(cold, hot.match, keys, metrics), registry, keys, people, rules.loader, limiter, health, background)
+    return Service(Edge(cold, hot.match, keys, metrics), registry, approvals, keys, people, rules.loader, limiter, health, background)
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,7 @@ async def serve_until_stopped(settings: Settings, file: Path, var: Path, overrid
         around = await _surroundings(settings, var, launcher)
         service = build(settings, around, clock, metrics)
         await service.registry.load()
+        await service.approvals.load()
         await service.keys.load()
         await service.people.check()
         if settings.database.url == EMBEDDED:

@@ -2,9 +2,10 @@
 
 from functools import lru_cache
 
+from app.approvals.approvals import Known
 from app.catalog.models import ModelSpec
 from app.clock import Clock
-from app.decision.request import DecideRequest, Subject
+from app.decision.request import DecideRequest
 from app.policy.policy import Generation
 from app.policy.question import EMPTY, Question, Section
 from app.quota.registry import Tenant
@@ -15,8 +16,9 @@ WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", 
 class Asker:
     """Builds questions, and keeps the sections that many requests share, so that each is encoded once."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, approvals: Known) -> None:
         self._clock = clock
+        self._approvals = approvals
         self._models: dict[str, tuple[ModelSpec, Section]] = {}
         self._times: dict[str, Section] = {}
         self._minute: tuple[int, int] = (-1, -1)
@@ -27,7 +29,7 @@ class Asker:
             tenant=tenant.section if tenant else EMPTY,
             model=self._model(spec) if spec else EMPTY,
             readings=generation.readings.get(spec.id, EMPTY) if spec else EMPTY,
-            subject=_subject(request.subject) if request.subject else EMPTY,
+            subject=self._subject(request),
             request=_request(request.action, request.priority, request.purpose, request.stream),
             time=self._time(tenant) if tenant else EMPTY,
         )
@@ -37,6 +39,16 @@ class Asker:
         if kept is None or kept[0] is not spec:
             kept = self._models[spec.id] = (spec, Section.of(spec.facts()))
         return kept[1]
+
+    def _subject(self, request: DecideRequest) -> Section:
+        """What is told of the subject, and of the approval that the request names, where it is one of the tenant's that we know."""
+        subject = request.subject
+        facts = {"roles": sorted(set(subject.roles)), "attributes": subject.attributes} if subject else {}
+        if request.approval_id is not None:
+            approval = self._approvals.facts(request.tenant, request.approval_id, subject.id if subject else None)
+            if approval is not None:
+                facts["approval"] = approval
+        return Section.of(facts) if facts else EMPTY
 
     def _time(self, tenant: Tenant) -> Section:
         now = self._clock.utcnow()
@@ -58,7 +70,3 @@ def _request(action: str, priority: str, purpose: str | None, stream: bool) -> S
     if purpose is not None:
         facts["purpose"] = purpose
     return Section.of(facts)
-
-
-def _subject(subject: Subject) -> Section:
-    return Section.of({"roles": sorted(set(subject.roles)), "attributes": subject.attributes})

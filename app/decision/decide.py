@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import structlog
 from uuid_utils import uuid7
 
+from app.approvals.approvals import Known
 from app.catalog.catalog import Catalog
 from app.catalog.models import ModelSpec
 from app.clock import Clock
@@ -47,6 +48,7 @@ class Rooms:
     clock: Clock
     catalog: Catalog
     registry: Registry
+    approvals: Known
     policy: Policy
     readings: Readings
     limiter: MemoryLimiter
@@ -63,7 +65,7 @@ class Decider:
 
     def __init__(self, rooms: Rooms) -> None:
         self._rooms = rooms
-        self._asker = Asker(rooms.clock)
+        self._asker = Asker(rooms.clock, rooms.approvals)
         self._buckets = Buckets()
 
     async def decide(self, asking: Asking, *, explain: bool = False) -> Decision:

@@ -5,7 +5,8 @@ of the address, else of the credential.
 
 When down: a decision that must be logged and cannot be is not given; decide.py refunds it and answers audit_unavailable. Where one
 waited for that in vain, others are refused at once for as long again: the items of a batch would wait one after the other. The
-confirmation of an access that was given is not refused: it waits, and until it is written the access counts as unconfirmed.
+confirmation of an access that was given is not refused: it waits, and until it is written the access counts as unconfirmed. What ended
+unconfirmed, or unused, waits the same way; what finds no room to wait is counted by the next gap.
 """
 
 import math
@@ -14,11 +15,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from app.approvals.approvals import Known
 from app.audit.intake.intake import Intake
 from app.audit.intake.pending import Pending
 from app.audit.people.people import People
 from app.audit.people.subject_keys import SubjectKey
-from app.audit.records.access import AccessOutcome, RequestFacts, access_confirmed, policy_refusal, sensitive_access, waiver_used
+from app.audit.records.access import (
+    AccessOutcome,
+    RequestFacts,
+    UnmetReason,
+    access_cancelled,
+    access_confirmed,
+    obligation_unmet,
+    policy_refusal,
+    sensitive_access,
+    waiver_used,
+)
 from app.audit.records.entry import Entry
 from app.catalog.models import ModelSpec
 from app.clock import Clock
@@ -44,11 +56,12 @@ class _Record:
 class Records:
     """Turns decisions into entries and hands them to the intake."""
 
-    def __init__(self, intake: Intake, pending: Pending, people: People, clock: Clock) -> None:
+    def __init__(self, intake: Intake, pending: Pending, people: People, clock: Clock, approvals: Known) -> None:
         self._intake = intake
         self._pending = pending
         self._people = people
         self._clock = clock
+        self._approvals = approvals
         self._worked_ms = self._again_ms = -math.inf
         """When writing last succeeded, and when it is tried again, on the monotonic clock."""
 
@@ -86,6 +99,27 @@ class Records:
         except DependencyDown:
             self._pending.add(entry)
 
+    def unmet(self, confirmation: Confirmation, reason: UnmetReason) -> None:
+        """Write soon that an access ended, `reason` says how, before the gateway confirmed what it owed."""
+        entry = obligation_unmet(
+            confirmation.asked,
+            recorded=self._clock.utcnow(),
+            retention_days=confirmation.retention_days,
+            obligations=confirmation.owed,
+            reason=reason,
+        )
+        self._pending.add(entry)
+
+    def cancelled(self, confirmation: Confirmation) -> None:
+        """Write soon that an access was given back unused, so that nothing is owed for it."""
+        entry = access_cancelled(
+            confirmation.asked,
+            recorded=self._clock.utcnow(),
+            retention_days=confirmation.retention_days,
+            obligations=confirmation.owed,
+        )
+        self._pending.add(entry)
+
     @contextmanager
     def _trying(self) -> Iterator[None]:
         """Refuse for as long as an attempt took that failed, unless one has succeeded since it began."""
@@ -108,6 +142,7 @@ class Records:
         subject = pseudonyms.subject(request.tenant, subject_id) if subject_id else None
         address = pseudonyms.address(request.tenant, peer) if peer else None
         action, purpose = _in_clear(asking, spec)
+        approval = self._approvals.find(request.tenant, request.approval_id)
         asked = RequestFacts(
             operator=asking.caller.name,
             tenant=request.tenant,
@@ -119,13 +154,14 @@ class Records:
             subject=subject,
             address=address,
             purpose=purpose,
+            approval_id=str(approval.id) if approval else None,
         )
         texts = {
             "subject": subject_id,
             "address": peer,
             "action": None if action else request.action,
             "purpose": None if purpose else request.purpose,
-            "approval_id": request.approval_id,
+            "approval_id": None if approval else request.approval_id,
         }
         with self._intake.gaps.refusing():
             key = await self._people.keys.key(subject or address or pseudonyms.operator(asking.caller.name))

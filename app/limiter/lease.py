@@ -23,6 +23,15 @@ State = Literal["live", "settled", "expired", "released", "cancelled"]
 ENDS: tuple[State, ...] = ("settled", "expired", "released", "cancelled")
 
 
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """A lease that has a note, for whoever left it there."""
+
+    lease_id: str
+    state: State
+    note: bytes
+
+
 @dataclass(slots=True, eq=False, repr=False)
 class Lease:
     """One lease and, after its end, its record: values only, since hundreds of thousands are kept at a time."""

@@ -16,7 +16,7 @@ from app.limiter.charge import Charge, Level, LiveLease, Refusal, Settlement, Sp
 from app.limiter.errors import Draining, LeaseEnded, RequestInFlight
 from app.limiter.in_flight import Held, InFlight, Place, Report
 from app.limiter.last_minute import LastMinute
-from app.limiter.lease import ENDS, Lease, State
+from app.limiter.lease import ENDS, Lease, Noted, State
 from app.limiter.meters import Meter, Meters
 from app.limiter.records import LeaseRecords
 from app.observability.metrics import Metrics
@@ -86,6 +86,19 @@ class MemoryLimiter:
         note = lease.note
         self._records.note(lease, None)
         return note
+
+    async def take_ended_notes(self) -> list[Noted]:
+        """Leases that ended since this was last asked and have their note yet, each once, as they stand by now; for one reader.
+
+        They keep it, so that it can be taken later all the same.
+        """
+        self._step()
+        return self._records.take_ended_notes()
+
+    async def live_notes(self) -> list[Noted]:
+        """Leases in flight that have a note."""
+        self._step()
+        return self._records.live_notes()
 
     async def settle(self, lease_id: str, scope: str, usage: Usage) -> Settlement:
         """Charge what was used and free the slot.

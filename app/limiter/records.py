@@ -7,7 +7,7 @@ from prometheus_client import Counter
 
 from app.errors import NotFound
 from app.limiter.errors import LeaseRecordsFull, RequestIdReused, RequestInFlight
-from app.limiter.lease import Lease, State
+from app.limiter.lease import Lease, Noted, State
 
 FORGOTTEN = "Let it go: leases are forgotten by a restart, and lease.keep_ms after their end. Or use the key that asked for it."
 """What to do about a lease that is not there: the usual causes, where the id was not mistyped."""
@@ -29,6 +29,8 @@ class LeaseRecords:
         self._ended_in_order: deque[Lease] = deque()
         self._by_request: dict[tuple[str, ...], Lease] = {}
         self._expiries: list[tuple[float, str]] = []
+        self._ended_noted: list[Lease] = []
+        """Those with a note that ended and were not told of; whoever reads them comes every second."""
 
     def find(self, lease_id: str, scope: str | None) -> Lease:
         """The lease, live or ended, of that scope (None: any). Raises NotFound, the same for another's as for none."""
@@ -78,6 +80,8 @@ class LeaseRecords:
 
     def note(self, lease: Lease, note: bytes | None) -> None:
         """Keep a note with the lease, or let go of the one that it has."""
+        if lease.state != "live" and lease.note is None and note is not None:
+            self._ended_noted.append(lease)
         grown = len(note or b"") - len(lease.note or b"")
         lease.note = note and _own(note)
         lease.size_bytes += grown
@@ -94,9 +98,20 @@ class LeaseRecords:
             lease.ended_ms = ended_ms
             self._ended[lease.lease_id] = lease
             self._ended_in_order.append(lease)
+            if lease.note is not None:
+                self._ended_noted.append(lease)
         lease.state = state
         if state == "cancelled" or lease.answer is None:
             self._unlist(lease)
+
+    def take_ended_notes(self) -> list[Noted]:
+        """Leases that ended since this was last asked and still have their note, which they keep."""
+        ended, self._ended_noted = self._ended_noted, []
+        return [Noted(lease.lease_id, lease.state, lease.note) for lease in ended if lease.note is not None]
+
+    def live_notes(self) -> list[Noted]:
+        """Live leases that have a note."""
+        return [Noted(lease.lease_id, lease.state, lease.note) for lease in self.live.values() if lease.note is not None]
 
     def due(self, now_ms: float) -> Lease | None:
         """One live lease whose time is over, or None."""

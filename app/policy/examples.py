@@ -61,7 +61,11 @@ QUIET: dict[str, Any] = {
     "tenant": _TENANT,
     "model": _MODEL,
     "readings": _READINGS,
-    "subject": {"roles": ["risk-analyst"], "attributes": {"clearance": 3, "region": "cn-east"}, "approval": {"id": "a-1"}},
+    "subject": {
+        "roles": ["risk-analyst"],
+        "attributes": {"clearance": 3, "region": "cn-east"},
+        "approval": {"state": "approved", "model": "mdl-fin-risk-v3", "action": "infer", "purpose": "credit", "subject": "same"},
+    },
     "request": {"action": "infer", "priority": "P1", "purpose": "credit", "stream": True},
     "time": {"minute": 30, "hour": 9, "weekday": "monday"},
 }

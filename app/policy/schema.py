@@ -79,7 +79,11 @@ SECTION_SCHEMAS: dict[str, dict[str, Any]] = {
         max_in_flight=_NUMBER,
         admission=_NUMBER,
     ),
-    "subject": _object(roles=_TEXTS, attributes={"type": "object"}, approval={"type": "object"}),  # approval: no question has one yet
+    "subject": _object(
+        roles=_TEXTS,
+        attributes={"type": "object"},
+        approval=_object(state=_TEXT, model=_TEXT, action=_TEXT, purpose=_TEXT, subject=_TEXT),
+    ),
     "request": _object(action=_TEXT, priority=_TEXT, purpose=_TEXT, stream=_FLAG),
     "time": _object(minute=_COUNT, hour=_COUNT, weekday=_TEXT),
 }

@@ -42,9 +42,35 @@ deny contains refusal("sensitive_clearance", "the subject's clearance is too low
 	not clearance_agrees
 }
 
-deny contains refusal("approval_required", "this model needs an approval") if {
+deny contains refusal("approval_required", "this model needs an approval, and the request names none that is known") if {
 	rules.approval
-	not input.subject.approval
+	not approval_known
+}
+
+deny contains refusal("approval_pending", "the approval is not answered yet") if {
+	rules.approval
+	input.subject.approval.state == "asked"
+}
+
+deny contains refusal("approval_refused", "the approval was refused") if {
+	rules.approval
+	input.subject.approval.state == "refused"
+}
+
+deny contains refusal("approval_revoked", "the approval was taken back") if {
+	rules.approval
+	input.subject.approval.state == "revoked"
+}
+
+deny contains refusal("approval_expired", "the time of the approval is over") if {
+	rules.approval
+	input.subject.approval.state == "expired"
+}
+
+deny contains refusal("approval_mismatch", "the approval is for another model, action, purpose or subject") if {
+	rules.approval
+	input.subject.approval
+	not approval_covers
 }
 
 oblige contains {"code": "audit", "retention_days": rules.retention_days}
@@ -87,3 +113,17 @@ clearance_agrees if {
 	is_number(input.subject.attributes.clearance)
 	input.subject.attributes.clearance >= rules.clearance
 }
+
+approval_known if input.subject.approval.state in {"asked", "approved", "refused", "revoked", "expired"}
+
+approval_covers if {
+	input.subject.approval.model == input.model.id
+	input.subject.approval.action == input.request.action
+	input.subject.approval.subject in {"same", "everyone"}
+	approval_purpose_agrees
+}
+
+approval_purpose_agrees if input.subject.approval.purpose == input.request.purpose
+
+# An approval without a purpose is of a model whose spec declares none.
+approval_purpose_agrees if not input.subject.approval.purpose

@@ -103,10 +103,58 @@ test_deny_a_clearance_that_is_low_absent_or_text if {
 	denied([put("/subject/attributes/clearance", "9")]) == {"sensitive_clearance"}
 }
 
-test_deny_until_approved if {
-	approval := put("/model/sensitive/approval", true)
-	denied([approval]) == {"approval_required"}
-	denied([approval, put("/subject/approval", {"id": "a-1"})]) == set()
+approval := {"state": "approved", "model": "mdl-fin-risk-v3", "action": "infer", "purpose": "credit", "subject": "same"}
+
+# What the rule answers where an approval is needed and this one is named.
+denied_with(named, patches) := denied(array.concat([put("/model/sensitive/approval", true), put("/subject/approval", named)], patches))
+
+test_deny_without_an_approval_that_is_known if {
+	denied([put("/model/sensitive/approval", true)]) == {"approval_required"}
+	denied([put("/model/sensitive/approval", true), drop("/subject")]) == {
+		"approval_required",
+		"sensitive_role",
+		"sensitive_clearance",
+	}
+}
+
+test_an_approval_is_not_asked_for_where_none_is_needed if {
+	denied([put("/subject/approval", object.union(approval, {"state": "revoked"}))]) == set()
+}
+
+test_allow_with_an_approval_of_exactly_this if {
+	denied_with(approval, []) == set()
+	denied_with(object.union(approval, {"subject": "everyone"}), []) == set()
+}
+
+test_deny_while_it_is_not_in_force if {
+	denied_with(object.union(approval, {"state": "asked"}), []) == {"approval_pending"}
+	denied_with(object.union(approval, {"state": "refused"}), []) == {"approval_refused"}
+	denied_with(object.union(approval, {"state": "revoked"}), []) == {"approval_revoked"}
+	denied_with(object.union(approval, {"state": "expired"}), []) == {"approval_expired"}
+}
+
+test_deny_a_state_that_nobody_knows if {
+	denied_with(object.union(approval, {"state": "APPROVED"}), []) == {"approval_required"}
+	denied_with(object.remove(approval, ["state"]), []) == {"approval_required"}
+}
+
+test_deny_with_an_approval_of_something_else if {
+	denied_with(object.union(approval, {"model": "mdl-pii-classifier"}), []) == {"approval_mismatch"}
+	denied_with(object.union(approval, {"action": "train"}), []) == {"approval_mismatch"}
+	denied_with(object.union(approval, {"purpose": "fraud"}), []) == {"approval_mismatch"}
+	denied_with(object.union(approval, {"subject": "other"}), []) == {"approval_mismatch"}
+}
+
+test_deny_with_an_approval_that_says_less if {
+	every field in ["model", "action", "subject"] {
+		denied_with(object.remove(approval, [field]), []) == {"approval_mismatch"}
+	}
+}
+
+test_an_approval_without_a_purpose_is_of_a_model_without_purposes if {
+	open := [put("/model/sensitive/purposes", []), drop("/request/purpose")]
+	denied_with(object.remove(approval, ["purpose"]), open) == set()
+	denied_with(approval, open) == {"approval_mismatch"}
 }
 
 test_every_access_is_audited_for_the_named_days if {

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,6 +16,8 @@ from app.quota.quota import Quota
 from app.quota.registry import Tenant
 
 SPEC = ModelSpec(id="m")
+NONE_KNOWN = SimpleNamespace(facts=lambda *_: None)
+"""Approvals of which none is known."""
 
 
 def tenant(zone: str) -> Tenant:
@@ -46,13 +49,13 @@ def test_time_is_a_part_of_the_question_in_the_tenants_zone(instant: str, zone: 
     """Rules see minute, hour and weekday of the tenant's day, to the very millisecond at which they change."""
     clock = ManualClock(datetime.fromisoformat(instant).replace(tzinfo=UTC))
 
-    assert asked(Asker(clock), tenant(zone)).time.value == want
+    assert asked(Asker(clock, NONE_KNOWN), tenant(zone)).time.value == want
 
 
 def test_time_moves_with_the_clock_in_every_zone():
     """A section kept for one minute is not shown in the next, also after the wall clock was set back."""
     clock = ManualClock(datetime(2026, 7, 1, 12, 59, 59, tzinfo=UTC))
-    asker, zones = Asker(clock), [tenant("UTC"), tenant("Asia/Shanghai")]
+    asker, zones = Asker(clock, NONE_KNOWN), [tenant("UTC"), tenant("Asia/Shanghai")]
 
     def hours() -> list[object]:
         return [asked(asker, who).time.value["hour"] for who in zones]
@@ -66,7 +69,7 @@ def test_time_moves_with_the_clock_in_every_zone():
 
 def test_sections_that_many_share_are_built_once():
     """Model, time and request of equal questions are the same objects, so nobody encodes them again."""
-    asker, who = Asker(ManualClock()), tenant("UTC")
+    asker, who = Asker(ManualClock(), NONE_KNOWN), tenant("UTC")
     first, second = asked(asker, who, purpose="chat"), asked(asker, who, purpose="chat", prompt_tokens=9, request_id="r")
 
     for name in ("tenant", "model", "time", "request"):
@@ -75,7 +78,7 @@ def test_sections_that_many_share_are_built_once():
 
 def test_a_changed_model_is_a_changed_section():
     """Another spec under the same id is never answered with the section of the one before."""
-    asker, who = Asker(ManualClock()), tenant("UTC")
+    asker, who = Asker(ManualClock(), NONE_KNOWN), tenant("UTC")
     before = asked(asker, who, ModelSpec(id="m", cost=1))
     after = asked(asker, who, ModelSpec(id="m", cost=2))
 
@@ -86,7 +89,7 @@ def test_a_changed_model_is_a_changed_section():
 def test_readings_are_those_of_the_generation():
     """A question shows its model's readings of the generation it is asked under, and none where there are none."""
     readings = Section.of({"live": 1})
-    asker, who = Asker(ManualClock()), tenant("UTC")
+    asker, who = Asker(ManualClock(), NONE_KNOWN), tenant("UTC")
 
     assert asked(asker, who, generation=Generation(2, {"m": readings})).readings is readings
     assert asked(asker, who, generation=Generation(2, {"other": readings})).readings is EMPTY
@@ -94,15 +97,36 @@ def test_readings_are_those_of_the_generation():
 
 def test_the_unknown_is_empty_and_never_null():
     """Without tenant, model or subject the sections are empty; what is not said is absent, since null compares in Rego."""
-    question = asked(Asker(ManualClock()), None, None)
+    question = asked(Asker(ManualClock(), NONE_KNOWN), None, None)
 
     assert [question.tenant, question.model, question.readings, question.subject, question.time] == [EMPTY] * 5
     assert b"null" not in question.request.key
 
 
+def test_what_an_approval_is_stands_with_the_subject():
+    """Rules see of a known approval what the room says of it, asked by tenant, id and subject; an unknown one is absent."""
+    asked_for = []
+
+    def facts(*about: object) -> dict[str, object] | None:
+        asked_for.append(about)
+        return {"state": "asked"} if about[1] == "known" else None
+
+    asker, who = Asker(ManualClock(), SimpleNamespace(facts=facts)), tenant("UTC")
+    subject = {"id": "s", "roles": ["r"]}
+
+    assert asked(asker, who, subject=subject, approval_id="known").subject.value == {
+        "roles": ["r"],
+        "attributes": {},
+        "approval": {"state": "asked"},
+    }
+    assert asked(asker, who, approval_id="known").subject.value == {"approval": {"state": "asked"}}
+    assert asked(asker, who, approval_id="other").subject is EMPTY
+    assert asked_for == [("a", "known", "s"), ("a", "known", None), ("a", "other", None)]
+
+
 def test_roles_in_another_order_make_the_same_question():
     """Order and repetition of roles do not make another memo key; a role more does."""
-    asker, who = Asker(ManualClock()), tenant("UTC")
+    asker, who = Asker(ManualClock(), NONE_KNOWN), tenant("UTC")
     keys = [asked(asker, who, subject={"id": str(roles), "roles": roles}).subject.key for roles in (["a", "b"], ["b", "a", "b"], ["a"])]
 
     assert keys[0] == keys[1]

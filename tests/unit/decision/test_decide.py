@@ -69,6 +69,7 @@ class Bench:
                 clock=clock,
                 catalog=SimpleNamespace(model={"m": SPEC}.get),
                 registry=SimpleNamespace(tenant={"a": known}.get),
+                approvals=SimpleNamespace(facts=lambda *_: None),
                 policy=SimpleNamespace(generation=Generation(7), terms=self._terms, watch=self._watch, shadows=self._shadows),
                 readings=SimpleNamespace(view=view or View()),
                 limiter=self.limiter,

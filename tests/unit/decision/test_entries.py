@@ -28,6 +28,9 @@ from app.observability.metrics import Metrics
 from app.policy.terms import Deny, Obligation, Terms
 from tests.fixtures.outage import FakeEngine, fake_intake
 
+APPROVAL = UUID("01890000-0000-7000-8000-00000000000a")
+OURS: Any = SimpleNamespace(find=lambda tenant, text: SimpleNamespace(id=APPROVAL) if (tenant, text) == ("a", str(APPROVAL)) else None)
+"""Approvals that know one."""
 CALLER = Principal("k-1", "gate", frozenset({"gateway"}), frozenset({"*"}))
 PLAIN = ModelSpec(id="m")
 SENSITIVE = ModelSpec(id="m", sensitive=Sensitive(roles=("r",), retention_days=365))
@@ -86,7 +89,7 @@ def log(people: Any) -> Log:
     clock, metrics, engine = ManualClock(datetime(2026, 1, 2, tzinfo=UTC)), Metrics(), FakeEngine()
     intake = fake_intake(engine, clock, metrics)
     pending = Pending(intake, clock, metrics)
-    return Log(Records(intake, pending, people, clock), engine, pending)
+    return Log(Records(intake, pending, people, clock, OURS), engine, pending)
 
 
 def opened(body: Any) -> dict[str, str]:
@@ -181,6 +184,32 @@ async def test_words_of_callers_are_sealed(log: Log, spec: ModelSpec | None):
 
     assert "alice" not in json.dumps(body)
     assert opened(body) == {"address": "192.0.2.7", **said}
+
+
+async def test_an_approval_of_ours_is_named_in_clear(log: Log):
+    """An id that is one of ours stands in the entry, so that whoever reads it finds who approved; nobody's words are in it."""
+    body = await log.body(SENSITIVE, Terms("r1"), ALLOWED, approval_id=str(APPROVAL))
+
+    assert body["approval_id"] == str(APPROVAL)
+    assert set(body["sealed"]) == {"address"}
+
+
+async def test_what_ended_unconfirmed_or_unused_waits_for_the_log(log: Log):
+    """The incident says what was owed and how the lease ended, for as long as its access is kept; an unused access says that."""
+    terms = Terms("r1", obligations=(Obligation("audit", 730), Obligation("mask")))
+    owed = await log.write(SENSITIVE, terms, ALLOWED, approval_id=str(APPROVAL), subject={"id": "alice"})
+    assert owed is not None
+    log.engine.health = "down"
+    log.records.unmet(owed, "expired")
+    log.records.cancelled(owed)
+    log.engine.health = "up"
+    await log.pending.flush()
+
+    access, unmet, cancelled = log.engine.bodies
+    told = [(body["kind"], body["outcome"], body.get("reason"), body["obligations"]) for body in (unmet, cancelled)]
+    assert told == [("obligation.unmet", "unmet", "expired", ["mask"]), ("sensitive.access", "cancelled", None, ["mask"])]
+    for name in ("decision_id", "subject", "approval_id", "policy_revision", "operator", "tenant", "model"):
+        assert access[name] == unmet[name] == cancelled[name]
 
 
 async def test_texts_are_sealed_for_the_person_they_are_about(log: Log, people: Any, keys: OneKey):
@@ -279,7 +308,7 @@ async def test_the_longest_retention_wins(people: Any):
         written.extend(entries)
 
     clock = ManualClock(datetime(2026, 1, 2, tzinfo=UTC))
-    records = Records(SimpleNamespace(write=write, commit=write, gaps=Gaps(clock)), None, people, clock)  # type: ignore[arg-type]
+    records = Records(SimpleNamespace(write=write, commit=write, gaps=Gaps(clock)), None, people, clock, OURS)  # type: ignore[arg-type]
     asking = Asking(DecideRequest.model_validate({"tenant": "a", "model": "m"}), CALLER)
     terms = Terms("r1", obligations=(Obligation("audit", 730), Obligation("mask", 200)))
     await records.confirm(await records.write(asking, SENSITIVE, terms, ALLOWED))
@@ -312,7 +341,7 @@ async def test_of_many_who_would_wait_in_vain_one_does(people: Any):
             with gaps.refusing():
                 raise DependencyDown("no answer in time")
 
-    records = Records(SimpleNamespace(write=write, commit=write, gaps=gaps), None, people, clock)  # type: ignore[arg-type]
+    records = Records(SimpleNamespace(write=write, commit=write, gaps=gaps), None, people, clock, OURS)  # type: ignore[arg-type]
     asking = Asking(DecideRequest.model_validate({"tenant": "a", "model": "m"}), CALLER)
     began_ms = clock.monotonic_ms()
     for _ in range(256):
