@@ -1,5 +1,6 @@
 """The programs that serve starts when it listens, and keeps: the log's process, OPA, the telemetry process, stand-in engines.
 
+A run that makes reports is a child, too, each time one is due.
 When down: one that dies is started again with growing pauses; what its absence means is said by the room that talks to it.
 """
 
@@ -14,6 +15,7 @@ import structlog
 
 from app import garbage
 from app.api.status import Health
+from app.clock import Clock
 from app.errors import ConfigError
 from app.examples import announce
 from app.folders import private_dir
@@ -21,6 +23,8 @@ from app.main import Service, Surroundings
 from app.observability.metrics import Metrics
 from app.policy.embedded import start_opa
 from app.processes import Kept, Launcher
+from app.report_timer import ReportTimer
+from app.reports.shelf.due import time_of
 from app.setting_sections import EMBEDDED, EngineSettings
 from app.settings import Settings
 
@@ -43,6 +47,7 @@ class Children:
     overrides: tuple[str, ...]
     var: Path
     launcher: Launcher
+    clock: Clock
     metrics: Metrics
     around: Surroundings
     own_url: str
@@ -53,6 +58,7 @@ class Children:
         stand_ins = [self._stand_in(engine) for engine in self.settings.engines if engine.stand_in]
         await asyncio.gather(self._log(), self._opa(service), self._telemetry(), *stand_ins)
         await _all_well(service.health)
+        self._reports(service)
         garbage.settle()
         announce(self.own_url, self.var, self.settings.engines, embedded=self.settings.database.url == EMBEDDED)
 
@@ -91,6 +97,21 @@ class Children:
             )
         await self.launcher.keep("audit", _sluice("audit", "run", *self._configuration, "--var", self.var))
 
+    def _reports(self, service: Service) -> None:
+        """Have the nightly reports made, each run by a child of its own, which opens the keys; ends with the service's background."""
+        at = time_of(self.settings.report.at)
+        if at is None:
+            return
+        if why := _without_passphrase(self.settings):
+            log.warning("reports.not_scheduled", why=why, hint="Set it to file:PATH; or report.at to off, where something else makes them.")
+            return
+
+        async def run() -> None:
+            await self.launcher.run("report", _sluice("report", "nightly", *self._configuration, "--var", self.var), stop_s=FEEDERS_STOP_S)
+
+        timer = ReportTimer(self.settings.report.zone, at, service.missing_reports, run, self.clock, self.metrics)
+        service.background.start("report timer", timer.keep)
+
     @property
     def _configuration(self) -> list[object]:
         """Options that give a child our settings; its lines become ours, in our format."""
@@ -124,6 +145,16 @@ async def _all_well(health: Health) -> None:
     for name, part in (await health.report())[1]["parts"].items():
         if not part["ok"]:
             log.warning("started without a part", part=name, detail=part["detail"])
+
+
+def _without_passphrase(settings: Settings) -> str:
+    """Why a child could not open the report keys; empty where nothing is known to be in its way."""
+    passphrase = settings.report.passphrase
+    if passphrase.startswith("fd:"):
+        return "report.passphrase: a descriptor is read once, and not by a child"
+    if not passphrase and settings.database.url != EMBEDDED:
+        return "report.passphrase: not set, and the database is not the embedded one"
+    return ""
 
 
 def _sluice(*arguments: object) -> list[str]:

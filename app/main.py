@@ -2,8 +2,9 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from app.api.leases import lease_router
 from app.api.openapi import install_openapi
 from app.api.quotas import quota_router
 from app.api.readiness import LOOK_MS, Parts
+from app.api.reports import reports_router
 from app.api.status import Health, status_router
 from app.approvals.approvals import Approvals
 from app.audit.intake.writers import Writers
@@ -53,6 +55,12 @@ from app.policy.policy import Policy
 from app.policy.readings import Readings
 from app.policy.record import PolicyRecord
 from app.quota.registry import Registry
+from app.reports.checking.shelved import checked_under
+from app.reports.nights.missed import Missing
+from app.reports.shelf.age import ShelfAge
+from app.reports.shelf.made import not_made
+from app.reports.shelf.shelf import Shelf
+from app.reports.shelf.states import States
 from app.setting_sections import EMBEDDED
 from app.settings import Settings
 from app.telemetry.describe import describe
@@ -61,6 +69,7 @@ from app.transaction import Transactions
 
 MIB = 1024 * 1024
 EXPIRE_EVERY_S = 1.0
+SHELF_EVERY_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +88,10 @@ class Surroundings:
     """Where the last policy that ran is kept."""
     waiting: Path
     """Where it is kept since when something waits in memory for the log."""
+    reports: Path
+    """Where the finished nights are."""
+    report_root: Path
+    """The root certificate of the report keys, which vouches for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +107,8 @@ class Service:
     limiter: MemoryLimiter
     health: Health
     background: Background
+    missing_reports: Callable[[datetime], Awaitable[Missing]]
+    """Nights of report.zone that are over and not made, by the log. Raises DatabaseDown."""
 
     async def drain(self) -> None:
         """Stop admitting: from now on every decision that would be is refused as `draining`."""
@@ -138,6 +153,8 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
     def follow_telemetry() -> Coroutine[Any, Any, None]:
         return follow(around.telemetry, follower, clock, token=around.telemetry_token)
 
+    shelf = Shelf(around.reports)
+    shelf_age = ShelfAge(shelf, clock, metrics)
     works: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {
         "quotas": registry.follow,
         "approvals": approvals.follow,
@@ -159,6 +176,7 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
             # Answers are exact without it; the gauge of leases and the memory of ended ones are current where nobody asks.
             background.every("leases", EXPIRE_EVERY_S, limiter.expire_due)
             background.every("obligations", OWED_EVERY_S, incidents.look)
+            background.every("reports", SHELF_EVERY_S, shelf_age.look)
             background.every("garbage", garbage.FULL_EVERY_S, garbage.collect)
             yield
             await background.stop()
@@ -169,16 +187,30 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
             for engine in engines.values():
                 await engine.dispose()
 
+    refusals = Refusals(writers.pending, clock)
     routers = (
         status_router(health, metrics, lambda: describe(readings.view)),
         quota_router(registry, _principal),
         approval_router(approvals, registry, clock, _principal),
         lease_router(limiter, registry, _principal),
-        audit_router(audit, people, Refusals(writers.pending, clock), _principal),
+        audit_router(audit, people, refusals, _principal),
+        reports_router(shelf, States(checked_under(around.report_root)), audit, refusals, _principal),
     )
     cold = _cold(lifespan, routers, bundle_routes(rules.loader, around.opa_token))
     hot = HotRoutes(once, Leases(limiter, records, settings.lease.ttl_ms))
-    return Service(Edge(cold, hot.match, keys, metrics), registry, approvals, keys, people, rules.loader, limiter, health, background)
+    nights = Transactions(engines["log"], metrics, call="reports", timeout_ms=timeout_ms, logs=False)
+    return Service(
+        Edge(cold, hot.match, keys, metrics),
+        registry,
+        approvals,
+        keys,
+        people,
+        rules.loader,
+        limiter,
+        health,
+        background,
+        lambda now: not_made(nights, now, settings.report.zone),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from app.backoff import Backoff
 from app.clock import Clock
 from app.errors import SluiceError
 from app.observability.metrics import Metrics
+from app.reports.nights.missed import Missing
 from app.reports.nights.night import Night
 from app.reports.shelf.due import due, newest_due
 from app.trouble import Trouble
@@ -35,8 +36,8 @@ class ReportTimer:
 
     zone: str
     at: time
-    missing: Callable[[datetime], Awaitable[list[Night]]]
-    """Nights that are over and not made."""
+    missing: Callable[[datetime], Awaitable[Missing]]
+    """Nights that are over and not made. Raises DatabaseDown."""
     run: Callable[[], Awaitable[None]]
     """Makes what is missing, and ends what it began where it is cancelled. Raises ChildFailed."""
     clock: Clock
@@ -74,7 +75,7 @@ class ReportTimer:
     async def _due(self) -> list[Night]:
         """What the log says is to be made by now. Raises DatabaseDown."""
         now = self.clock.utcnow()
-        return [night for night in await self.missing(now) if due(night, self.at) <= now]
+        return [night for night in (await self.missing(now)).nights if due(night, self.at) <= now]
 
     async def _make(self) -> None:
         """Raises ChildFailed."""

@@ -33,8 +33,10 @@ from app.policy.embedded import opa_url
 from app.policy.program import find_opa
 from app.postgres import EmbeddedPostgres
 from app.processes import Launcher
+from app.reports.shelf.shelf import REPORT_KEYS, shelf_folder
 from app.setting_sections import EMBEDDED
 from app.settings import Settings
+from app.signing.key_files import root_file
 from app.telemetry.configuration import token_of
 
 LINGER_S = 1.0
@@ -67,7 +69,7 @@ async def serve_until_stopped(settings: Settings, file: Path, var: Path, overrid
         if settings.database.url == EMBEDDED:
             await seed_tenants(service.registry)
             await lay_down_keys(service.keys, var)
-        children = Children(settings, file, overrides, var, launcher, metrics, around, own_url(listener))
+        children = Children(settings, file, overrides, var, launcher, clock, metrics, around, own_url(listener))
         await _Server(service, children, clock).serve_on(listener)
     finally:
         listener.close()
@@ -93,6 +95,8 @@ async def _surroundings(settings: Settings, var: Path, launcher: Launcher) -> Su
         secrets=secrets_dir,
         last_good=var / "policy" / "last-good",
         waiting=var / "audit" / "waiting.json",
+        reports=shelf_folder(settings.report.path, var),
+        report_root=root_file(Path(settings.report.keys or var / REPORT_KEYS)),
     )
 
 

@@ -67,6 +67,8 @@ async def _answer(folder: Path) -> dict[str, Any]:
         last_good=folder / "last-good",
         waiting=folder / "waiting.json",
         secrets=folder,
+        reports=folder / "reports",
+        report_root=folder / "root.pem",
     )
     service = build(load_settings(EXAMPLES / "sluice.yaml"), around, SystemClock(), Metrics())
     document: dict[str, Any] = orjson.loads(await _get(service.app, "/openapi.json"))

@@ -13,7 +13,8 @@ from pathlib import Path
 from app.errors import DependencyDown, NotFound
 from app.reports.manifest import MANIFEST, ROOT, SCRIPT, SIGNATURE_SUFFIX, Manifest, NotAManifest
 
-FOLDER = "reports"
+FOLDER, REPORT_KEYS = "reports", "report-keys"
+"""Where in --var the nights are and the report keys, unless the settings say otherwise."""
 REPORT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}-[a-z0-9-]{1,80}-[1-9][0-9]{0,3}")
 """The id of a report: day, zone, number."""
 _FILE = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
@@ -107,6 +108,11 @@ class Shelf:
             if found is not None:
                 return ShelvedFile(path, found, next((line.sm3 for line in manifest.files if line.name == name), None))
         raise UnknownReport(f"file: {report} has none of that name", field="file")
+
+
+def shelf_folder(path: str, var: Path) -> Path:
+    """The folder of the setting report.path beside `var`."""
+    return Path(path or var / FOLDER)
 
 
 def order(report: str) -> tuple[str, str, int]:

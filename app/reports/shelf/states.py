@@ -4,13 +4,15 @@ When down: a report that cannot be checked says why; one that nobody has looked 
 """
 
 import asyncio
+import queue
+import threading
 from collections.abc import Callable
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
-from app.tasks import retrieve
+T = TypeVar("T")
 
 MOST_KEPT = 1000
 """States; some three years of nights."""
@@ -29,11 +31,11 @@ class State:
 
 
 class States:
-    """Checks nights with `check`, one after the other, on `executor`."""
+    """Checks nights with `check`, one after the other, beside everything else."""
 
-    def __init__(self, check: Callable[[Path], State], executor: Executor) -> None:
+    def __init__(self, check: Callable[[Path], State]) -> None:
         self._check = check
-        self._executor = executor
+        self._worker = _Worker()
         self._known: dict[Path, tuple[Stamp, State]] = {}
         self._running: dict[Path, asyncio.Future[State]] = {}
 
@@ -50,20 +52,48 @@ class States:
         if kept is not None and kept[0] == stamp:
             return kept[1]
         if folder not in self._running:
-            running = asyncio.get_running_loop().run_in_executor(self._executor, self._check, folder)
+            running = asyncio.get_running_loop().run_in_executor(self._worker, self._check, folder)
             self._running[folder] = running
             running.add_done_callback(lambda done: self._checked(folder, stamp, done))
         return self._running[folder]
 
     def _checked(self, folder: Path, stamp: Stamp, done: "asyncio.Future[State]") -> None:
         self._running.pop(folder, None)
-        retrieve(done)
-        if done.cancelled() or done.exception() is not None:
-            return
+        if done.cancelled() or (state := _settled(done)).verdict == "unchecked":
+            return  # what was missing may be there the next time
         self._known.pop(folder, None)
-        self._known[folder] = (stamp, done.result())
+        self._known[folder] = (stamp, state)
         while len(self._known) > MOST_KEPT:
             self._known.pop(next(iter(self._known)))
+
+
+class _Worker(Executor):
+    """One thread, begun when it is needed, that nobody waits for: a process that ends does not wait for a check to end."""
+
+    def __init__(self) -> None:
+        self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def submit(self, work: Callable[..., T], /, *args: Any, **named: Any) -> "Future[T]":
+        """Do it when all that came before is done."""
+        future: Future[T] = Future()
+
+        def do() -> None:
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(work(*args, **named))
+                except BaseException as error:  # noqa: BLE001 - whoever waits is told
+                    future.set_exception(error)
+
+        self._work.put(do)
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._go_on, name="check-reports", daemon=True)
+            self._thread.start()
+        return future
+
+    def _go_on(self) -> None:
+        while True:
+            self._work.get()()
 
 
 def stamp_of(folder: Path) -> Stamp:
@@ -78,4 +108,9 @@ def stamp_of(folder: Path) -> Stamp:
 def _result(one: "State | asyncio.Future[State]") -> State | None:
     if isinstance(one, State):
         return one
-    return one.result() if one.done() and not one.cancelled() else None
+    return _settled(one) if one.done() and not one.cancelled() else None
+
+
+def _settled(done: "asyncio.Future[State]") -> State:
+    error = done.exception()
+    return done.result() if error is None else State("unchecked", f"checking it failed: {type(error).__name__}")
