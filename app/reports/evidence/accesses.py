@@ -1,13 +1,18 @@
 """What a day's accesses to sensitive models come to: who consulted what, which obligations nobody confirmed, what was not recorded. Pure."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from app.instants import rfc3339
-from app.reports.evidence.facts import MOST_LISTED, Consultations, Logged, Unmet
+from app.reports.evidence.counts import Tally
+from app.reports.evidence.facts import MOST_LISTED, Approval, Consultations, Declared, Logged, Numbered, Unmet
 from app.reports.nights.night import Night
 
 ACCESS, INCIDENT = "sensitive.access", "obligation.unmet"
+FOLLOWING = ("confirmed", "cancelled")
+"""Outcomes of an access that follow another one: it was `unconfirmed`."""
+_Access = tuple[int, str, str | None]
+"""Number, instant, id of the approval."""
 _Row = tuple[str, str, str, str | None, str, str]
 """Subject, tenant, model, purpose, outcome, retention."""
 
@@ -52,60 +57,84 @@ class Accesses:
     `earlier`: accesses of the day before that were not confirmed yet.
     """
 
-    def __init__(self, night: Night, sensitive: Collection[str], earlier: Iterable[Logged] = ()) -> None:
+    def __init__(self, night: Night, declared: Declared, earlier: Iterable[Logged] = ()) -> None:
         self.consulted = Consulted()
-        self._sensitive = sensitive
+        self._declared = declared
         self._first_minute = rfc3339(night.begin)[:16]
-        self._unconfirmed = {_decision(access): access for access in earlier}
-        self._today: set[str] = set()
-        self._confirmed: set[str] = set()
+        self._waiting = {_decision(access): access for access in earlier}
+        self._today: dict[str, Logged] = {}
+        self._ended: dict[str, str] = {}
         self._incidents: dict[str, int] = {}
+        self._late: list[Unmet] = []
         self._recorded: set[str] = set()
         self._counted: set[str] = set()
-        self.approvals: set[str] = set()
-        """Ids of the approvals that the day's accesses name."""
+        self._named: set[str] = set()
+        self._to_approve: list[_Access] = []
 
     def take(self, access: Logged) -> None:
         """An access of the day."""
-        if access.outcome == "confirmed":
+        if access.outcome in FOLLOWING:
             return
-        approval, tenant = _said(access, "approval_id"), _said(access, "tenant")
-        if approval:
-            self.approvals.add(approval)
+        if access.outcome != "refused":
+            self._given(access)
         if access.outcome != "unconfirmed":
             self.consulted.take(access, access.outcome)
-        elif (decision := _decision(access)) in self._confirmed:
-            self.consulted.take(access, "confirmed")
+        elif (ended := self._ended.get(decision := _decision(access))) is not None:
+            self.consulted.take(access, ended)
         else:
-            self._unconfirmed[decision] = access
-            self._today.add(decision)
-        if access.outcome != "refused" and tenant:
+            self._waiting[decision] = self._today[decision] = access
+
+    def _given(self, access: Logged) -> None:
+        approval, tenant, model = (_said(access, name) for name in ("approval_id", "tenant", "model"))
+        if tenant:
             self._recorded.add(tenant)
+        if approval:
+            self._named.add(approval)
+        if model in self._declared.approval:
+            self._to_approve.append((access.seq, access.recorded, approval))
 
     def follow(self, entry: Logged) -> None:
         """Any entry of the exported range, of this day or the first minutes of the next, which may say what became of an access."""
-        decision = _decision(entry)
         if entry.kind == INCIDENT:
+            decision = _decision(entry)
             self._incidents.setdefault(decision, entry.seq)
-        elif entry.kind == ACCESS and entry.outcome == "confirmed":
-            self._confirmed.add(decision)
-            access = self._unconfirmed.pop(decision, None)
-            if access is not None and decision in self._today:
-                self._today.discard(decision)
-                self.consulted.take(access, "confirmed")
+            if (access := self._waiting.pop(decision, None)) is not None:
+                self._late.append(Unmet(access, entry.seq))
+        elif entry.kind == ACCESS and entry.outcome in FOLLOWING:
+            decision = _decision(entry)
+            self._ended[decision] = entry.outcome
+            self._waiting.pop(decision, None)
+            if (access := self._today.pop(decision, None)) is not None:
+                self.consulted.take(access, entry.outcome)
 
     def decide(self, summary: Logged) -> None:
         """Decisions were counted; those of the day's first minute may have been recorded before midnight."""
         tenant, model, minute = (_said(summary, name) for name in ("tenant", "model", "minute"))
-        if summary.outcome == "allow" and tenant and model in self._sensitive and (minute or "")[:16] != self._first_minute:
+        if summary.outcome == "allow" and tenant and model in self._declared.sensitive and (minute or "")[:16] != self._first_minute:
             self._counted.add(tenant)
 
     def finish(self) -> list[Unmet]:
-        """What nobody confirmed, in the order of the log; no more is taken afterwards."""
-        for decision in self._today:
-            self.consulted.take(self._unconfirmed[decision], "unconfirmed")
-        found = [Unmet(access, self._incidents.get(decision)) for decision, access in self._unconfirmed.items()]
+        """What nobody confirmed in time, in the order of the log; no more is taken afterwards."""
+        for access in self._today.values():
+            self.consulted.take(access, "unconfirmed")
+        found = [*self._late, *(Unmet(access, self._incidents.get(decision)) for decision, access in self._waiting.items())]
         return sorted(found, key=lambda unmet: unmet.access.seq)
+
+    def approvals(self, entries: Iterable[Logged]) -> list[Logged]:
+        """Those of `entries` that made the approvals which the day's accesses name."""
+        return [entry for entry in entries if _said(entry, "approval_id") in self._named]
+
+    def unapproved(self, standing: Iterable[Approval], *, all_known: bool) -> Numbered | None:
+        """Accesses that needed an approval and had none which covered them; None where they name one that may only not be known."""
+        known = {approval.id: approval for approval in standing}
+        tally = Tally()
+        for seq, at, name in self._to_approve:
+            approval = known.get(name) if name else None
+            if name and approval is None and not all_known:
+                return None
+            if approval is None or not approval.covers(at):
+                tally.add(seq)
+        return tally.numbered()
 
     def uncovered(self) -> list[str]:
         """Tenants with counted decisions that gave access, and without any access in the log."""

@@ -51,8 +51,8 @@ _UNCONFIRMED = text(f"""
     WHERE body.kind = 'sensitive.access' AND body.recorded >= :begin AND body.recorded < :before
     AND position('"outcome":"unconfirmed"'::bytea IN body.body) > 0
     AND NOT EXISTS (
-      SELECT FROM audit.body AS later WHERE later.decision = body.decision AND later.kind = 'sensitive.access'
-      AND later.recorded < :closes AND position('"outcome":"confirmed"'::bytea IN later.body) > 0
+      SELECT FROM audit.body AS later WHERE later.decision = body.decision AND later.seq > body.seq
+      AND later.recorded < :closes AND later.kind IN ('sensitive.access', 'obligation.unmet')
     )
     ORDER BY leaf.seq DESC LIMIT :most
 """)  # noqa: S608 - constants

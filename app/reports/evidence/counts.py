@@ -7,9 +7,27 @@ from typing import Any
 
 from app.audit.records.entry import MAX_INTEGER
 from app.reports.evidence.completeness import is_complete
-from app.reports.evidence.facts import MOST_LISTED, Covered, DecisionCount, KindCount, Listed, Logged
+from app.reports.evidence.facts import MOST_LISTED, MOST_SHOWN, Covered, DecisionCount, KindCount, Listed, Logged, Numbered
 from app.reports.nights.hours import HourOf
 from app.reports.nights.night import SUMMARY, Night
+
+
+class Tally:
+    """Counts entries, and keeps the numbers of the first."""
+
+    def __init__(self) -> None:
+        self._total = 0
+        self._entries: list[int] = []
+
+    def add(self, seq: int) -> None:
+        """One more."""
+        self._total += 1
+        if len(self._entries) < MOST_SHOWN:
+            self._entries.append(seq)
+
+    def numbered(self) -> Numbered:
+        """The result."""
+        return Numbered(self._total, tuple(self._entries))
 
 
 @dataclass(slots=True)
@@ -25,13 +43,17 @@ class Kinds:
 
     def __init__(self) -> None:
         self._kinds: dict[tuple[str, str], _Kind] = {}
+        self.incomplete = Tally()
 
     def take(self, entry: Logged) -> None:
         """Count it."""
         kind = self._kinds.setdefault((entry.kind, entry.outcome), _Kind(entry.seq))
         kind.last = entry.seq
         kind.count += 1
-        kind.complete += is_complete(entry)
+        if is_complete(entry):
+            kind.complete += 1
+        else:
+            self.incomplete.add(entry.seq)
 
     def counts(self) -> list[KindCount]:
         """By name."""

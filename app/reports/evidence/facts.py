@@ -50,6 +50,18 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
+class Numbered:
+    """How many there are of something, and the numbers of the first of them, as many as a clause shows."""
+
+    total: int = 0
+    entries: Sequence[int] = ()
+
+
+MOST_SHOWN = 20
+"""Numbers of entries that stand beside one figure."""
+
+
+@dataclass(frozen=True, slots=True)
 class KindCount:
     """How many entries there are of a kind and outcome, and which are the first and last."""
 
@@ -140,7 +152,10 @@ class Breach:
 
 @dataclass(frozen=True, slots=True)
 class Unmet:
-    """An access of the day, or of the day before, whose obligations nobody had confirmed when the day's report could be made."""
+    """An access of the day, or of the day before, whose obligations nobody confirmed in time.
+
+    In time is before its lease ended, of which an incident tells, and else before the day's report could be made.
+    """
 
     access: Logged
     incident: int | None
@@ -258,6 +273,10 @@ class Evidence:
     declared: Declared = Declared()
     uncovered: Sequence[str] = ()
     """Tenants for which decisions that allow a sensitive model were counted, and of which the day has no such access."""
+    unapproved: Numbered | None = Numbered()
+    """Accesses to models that need an approval, given without one that covered them; None where that cannot be known."""
+    incomplete: Numbered = Numbered()
+    """Entries of the day that lack something of what an audit record must have."""
     late: Listed = Listed()
     """Entries of earlier days that came into the log only when the reports of their day could already be made."""
     late_decisions: int = 0

@@ -54,7 +54,7 @@ class _Gathering:
         self._begin, self._before_closed = rfc3339(night.begin), rfc3339(night.begin + LATE)
         self._kinds, self._lists, self._coverage = Kinds(), Lists(), Coverage()
         self._decisions = Decisions(night)
-        self._accesses = Accesses(night, declared.sensitive, context.older.get("unconfirmed", ()))
+        self._accesses = Accesses(night, declared, context.older.get("unconfirmed", ()))
         self._late = Lists()
         self._entries = self._purged = 0
         self._newest = ""
@@ -90,7 +90,7 @@ class _Gathering:
         """All of it."""
         context, listed, unmet = self._context, self._lists.listed(), self._accesses.finish()
         approvals = self._with_older("approvals", APPROVAL_KINDS, listed)
-        named = self._accesses.approvals
+        standing = approvals_at(approvals, rfc3339(self._night.end))
         return Evidence(
             night=self._night,
             integrity=with_unproven(integrity, context.unproven),
@@ -108,8 +108,10 @@ class _Gathering:
             retention=context.retention,
             requests=subject_requests(self._with_older("requests", REQUEST_KINDS, listed)),
             breaches=breaches(self._with_older("breaches", BREACH_KINDS, listed)),
-            approvals=[entry for entry in approvals if entry.body["approval_id"] in named],
-            standing=approvals_at(approvals, rfc3339(self._night.end)),
+            approvals=self._accesses.approvals(approvals),
+            standing=standing,
+            unapproved=self._accesses.unapproved(standing, all_known="approvals" not in context.cut),
+            incomplete=self._kinds.incomplete.numbered(),
             declared=self._declared,
             uncovered=self._accesses.uncovered(),
             late=self._late.listed().get(LATE_ONES, Listed()),

@@ -11,7 +11,7 @@ from app.reports.evidence.facts import Breach, Logged, Status, SubjectRequest
 REQUEST_KINDS = ("subject.request", "subject.access", "subject.erasure", "subject.answer")
 BREACH_KINDS = ("breach.known", "breach.notified")
 
-_ANSWERED_BY = {
+ANSWERED_BY = {
     "subject.access": {"GDPR Art. 15", "GDPR Art. 20"},
     "subject.erasure": {"GDPR Art. 17"},
 }
@@ -68,7 +68,7 @@ def _opened(entry: Logged) -> SubjectRequest:
 
 
 def _answered(known: SubjectRequest, entry: Logged) -> SubjectRequest:
-    answers = entry.kind == "subject.answer" or known.article in _ANSWERED_BY[entry.kind]
+    answers = entry.kind == "subject.answer" or known.article in ANSWERED_BY[entry.kind]
     numbered = replace(known, entries=(*known.entries, entry.seq))
     if known.status != "open" or not answers:
         return numbered
