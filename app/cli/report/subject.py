@@ -1,0 +1,59 @@
+"""`sluice report subject`: all that the log holds about one person (GDPR Art. 15 and 20, PIPL Art. 45)."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from app.cli.operator import operator
+from app.cli.options import Config, Overrides, Var
+from app.cli.report.rooms import Rooms, with_rooms
+
+if TYPE_CHECKING:
+    from app.reports.subjects.reports import SubjectReports
+
+
+def subject(
+    *,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="where the files go, each 0600; nothing there is overwritten")],
+    tenant: Annotated[str | None, typer.Option(help="whose subject it is; without --id the tenant itself")] = None,
+    id_: Annotated[str | None, typer.Option("--id", help="id of the subject, exactly as the gateway sends it")] = None,
+    operator_name: Annotated[str | None, typer.Option("--operator", help="somebody who operates, by the name in the log")] = None,
+    request: Annotated[str | None, typer.Option(help="id of the request that it answers: `sluice report request open` made it")] = None,
+    var: Var = Path("var"),
+    config: Config = None,
+    overrides: Overrides = None,
+) -> None:
+    """Write what the log holds about one person: a PDF, and JSON and CSV with every entry. Nobody else can be seen in it.
+
+    Each entry is proven under a fresh checkpoint. Where there are report keys all is signed. That it was given is itself in the log first.
+    """
+    from app.reports.subjects.person import Person
+
+    person = Person.of(tenant, id_, operator_name)
+    given = with_rooms(lambda rooms: _reports(rooms).give(person, out, operator=operator(), request_id=request), var, config, overrides)
+    for file in given.files:
+        typer.echo(str(file))
+    typer.echo(f"{given.count} entries; the log has the report as entry {given.id}", err=True)
+
+
+def _reports(rooms: Rooms) -> "SubjectReports":
+    from app.reports.layout.font import Font, font_file
+    from app.reports.layout.pdf import render
+    from app.reports.subjects.answer import Responsible
+    from app.reports.subjects.binding import Binder
+    from app.reports.subjects.reports import SubjectReports
+    from app.reports.subjects.requests import Requests
+
+    settings = rooms.settings
+    font = Font(font_file(settings.font))
+    requests = Requests(rooms.entries, rooms.intake, rooms.people, rooms.clock, zone=settings.report.zone)
+    return SubjectReports(
+        rooms.entries,
+        rooms.intake,
+        rooms.people,
+        requests,
+        rooms.clock,
+        binder=Binder(lambda document: render(document, font).pdf),
+        by=Responsible(settings.report.organization, settings.report.system),
+    )

@@ -1,0 +1,138 @@
+"""The report for one person as a document. Pure: equal answers are equal documents."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import orjson
+
+from app.instants import rfc3339
+from app.reports.document import Block, Column, Document, Facts, Heading, Lines, Paragraph, Table, Text, Words
+from app.reports.subjects import wording
+from app.reports.subjects.answer import Answer, Summary
+from app.reports.subjects.view import Shown
+
+COLUMNS = (
+    Column(Words("编号", "Number"), 9, "right", mono=True),
+    Column(Words("时间 (UTC)", "Time (UTC)"), 19, mono=True),
+    Column(Words("事件", "Event"), 20),
+    Column(Words("模型、用途", "Model, purpose"), 22),
+    Column(Words("结果、理由", "Outcome, reasons"), 26),
+    Column(Words("经办", "By"), 13),
+    Column(Words("至少保存至", "Kept until"), 13),
+)
+_IN_COLUMNS = ("action", "model", "purpose", "reasons", "waived")
+"""Members that have a place of their own; all others stand below the outcome."""
+_STATES = {"after", "before", "diff"}
+"""States of a quota: whole in JSON and CSV."""
+
+
+def row(entry: Shown) -> tuple[Text, ...]:
+    """The line of one entry."""
+    said = {**entry.members, **entry.texts.opened}
+    what = [str(said[name]) for name in ("model", "action", "purpose") if said.get(name)]
+    return (
+        str(entry.seq),
+        entry.recorded.replace("T", " ").removesuffix("Z"),
+        entry.kind,
+        "\n".join(what),
+        "\n".join((entry.outcome, *_details(entry))),
+        entry.by if entry.tenant is None or not entry.tenant.startswith("tenant #") else f"{entry.by}\n{entry.tenant}",
+        f"{entry.kept_until}\n{entry.retention}",
+    )
+
+
+def _details(entry: Shown) -> Iterator[str]:
+    for name in ("reasons", "waived"):
+        for reason in entry.members.get(name) or ():
+            yield f"{'' if name == 'reasons' else 'waived '}{reason.get('code')} ({reason.get('rule') or 'sluice'})"
+    for name, value in {**entry.members, **entry.texts.opened}.items():
+        if name not in _IN_COLUMNS and name not in _STATES:
+            yield f"{name}: {_plain(value)}"
+    for state in ("erased", "unreadable", "withheld"):
+        if members := getattr(entry.texts, state):
+            yield f"{state}: {', '.join(members)}"
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def document(answer: Answer, summary: Summary, rows: Sequence[Sequence[Text]], *, root: str | None) -> Document:
+    """The report. `rows`: the lines of the first entries, or of all; `root`: SM3 of the root certificate to check it with, if it is signed."""
+    return Document(
+        title=wording.TITLE,
+        subject=f"GDPR Art. 15, 20; PIPL Art. 45; {answer.id}",
+        footer=answer.id,
+        cover=list(_cover(answer, summary, root)),
+        blocks=[*_told(answer, summary), *_entries(summary, rows), *_outside(answer, summary), *_proof(answer)],
+        made=rfc3339(answer.made),
+        author=answer.by.organization or "Sluice",
+    )
+
+
+def _cover(answer: Answer, summary: Summary, root: str | None) -> Iterator[Block]:
+    person, request = answer.person, answer.request
+    asked = f"{answer.legal_basis}" if request is None else f"{request.article}, {request.asked}, {request.id}"
+    pairs: list[tuple[Text, Text]] = [
+        (Words("关于", "About"), wording.ROLES[person.role]),
+        (Words("标识", "Id"), person.name),
+    ]
+    if person.role == "subject":
+        pairs.append((Words("租户", "Tenant"), person.tenant or ""))
+    pairs += [
+        (Words("日志中的假名", "Pseudonym in the log"), answer.pseudonym),
+        (Words("请求", "Asked for"), asked),
+        (Words("生成时间", "Made"), rfc3339(answer.made)),
+        (Words("责任单位", "Responsible"), answer.by.organization or Words("未填写", "not named")),
+        (Words("系统", "System"), answer.by.system or Words("未填写", "not named")),
+        (Words("条目数", "Entries"), str(summary.entries)),
+        (Words("检查点", "Checkpoint"), f"{answer.closing.checkpoint.tree_head.origin}, {answer.closing.checkpoint.size}"),
+    ]
+    yield Facts(pairs)
+    if not summary.entries:
+        yield Paragraph(wording.NOTHING)
+    if root is None:
+        yield Paragraph(wording.UNSIGNED, "warning")
+        return
+    yield Paragraph(wording.SIGNED, "note")
+    yield Paragraph(wording.CHECK, "note")
+    pdf, pem = f"{answer.name}.pdf", f"{answer.name}-root.pem"
+    yield Lines([f"sluice report verify {pdf} --root {pem}", f"sluice-verify --report {pdf} --root {pem}", f"sh verify.sh {pdf} {pem}"])
+    yield Facts([(Words("根证书的 SM3 指纹", "SM3 fingerprint of the root certificate"), root)])
+
+
+def _told(answer: Answer, summary: Summary) -> Iterator[Block]:
+    yield Heading(Words("法律要求告知的内容", "What the law has you told"))
+    yield Facts([(label, said) for _, label, said in wording.POINTS])
+    yield Paragraph(wording.SCOPE[answer.person.role], "note")
+    yield Heading(Words("概要", "In short"), 2)
+    columns = [Column(Words("事件", "Event"), 3), Column(Words("结果", "Outcome"), 2), Column(Words("条目数", "Entries"), 1, "right")]
+    yield Table(columns, [(kind, outcome, str(count)) for (kind, outcome), count in sorted(summary.kinds.items())])
+
+
+def _entries(summary: Summary, rows: Sequence[Sequence[Text]]) -> Iterator[Block]:
+    yield Heading(Words("全部条目", "All entries"))
+    if summary.entries:
+        yield Table(COLUMNS, rows, total=summary.entries if summary.entries > len(rows) else None)
+    else:
+        yield Paragraph(wording.NOTHING)
+
+
+def _outside(answer: Answer, summary: Summary) -> Iterator[Block]:
+    yield Heading(Words("日志之外", "Outside of the log"))
+    yield Paragraph(key_words(answer, summary))
+    yield Paragraph(wording.LEASES)
+
+
+def key_words(answer: Answer, summary: Summary) -> Words:
+    """How the person's key stands, in words."""
+    words = wording.KEYS[answer.key_state(summary)]
+    created = rfc3339(answer.key.created) if answer.key else ""
+    said = [text.format(created=created, erased=summary.erased_at) for text in (words.zh, words.en)]
+    return Words(*said)
+
+
+def _proof(answer: Answer) -> Iterator[Block]:
+    yield Heading(Words("证明", "Proof"))
+    yield Paragraph(wording.PROOF)
+    yield Lines(answer.closing.checkpoint.note.splitlines())
