@@ -108,6 +108,8 @@ def _judged(words: int, found: list[Embedded], size: int) -> Embedded:
 
 def _signatures(source: Source) -> tuple[int, list[Embedded]]:
     """How often the file says /ByteRange, well or not, and the signatures in it, in the order of what they reach."""
+    if source.read(0, len(HEADER)) != HEADER:  # else a signed CSV with a hole in it, and the text of its callers, would do
+        raise _Refused("malformed", "it is no PDF: it does not begin with %PDF-")
     words, named = 0, set[tuple[int, int, int]]()
     for written in _ranges(source):
         words += 1
