@@ -7,6 +7,7 @@ SHELL := bash
 
 BIN := .venv/bin
 OPA := .tools/opa
+FONT := .tools/report-font
 REGO := $(wildcard rego/rules rego/lib rego/nodes rego/approvals)
 # Percent of the lines of all rules that their tests reach.
 COVERAGE := 95
@@ -19,9 +20,11 @@ help: ## List these commands
 run: setup ## Start Sluice with everything it needs, for trying: database, OPA, two stand-in engines
 	@exec $(BIN)/sluice serve
 
-setup: .venv/requirements.txt.done .tools/opa.done ## Install what running needs: .venv and OPA
+setup: .venv/requirements.txt.done .tools/opa.done ## Install what running needs: .venv, OPA, a font for the reports
+	@$(MAKE) -s $(FONT).done || echo '    (everything but the reports works without it)' >&2
 
 setup-dev: .venv/requirements-dev.txt.done .tools/opa.done ## Install what testing needs, too
+	@$(MAKE) -s $(FONT).done
 
 test: format lint types imports dependencies policies verifier-tests tests ## Check everything; nothing else decides whether a change is good
 
@@ -75,6 +78,9 @@ MOVED := $(if $(filter $(CURDIR),$(shell cat .venv/made-in 2>/dev/null)),,FORCE)
 
 .tools/opa.done: setup/opa.sh $(if $(wildcard $(OPA)),,FORCE)
 	@setup/opa.sh
+
+$(FONT).done: setup/font.sh $(if $(wildcard $(FONT).ttf),,FORCE)
+	@setup/font.sh
 
 .tools/verifier.done: setup/verifier.sh $(wildcard verifier/*.go verifier/go.*) $(if $(wildcard .tools/sluice-verify),,FORCE)
 	@setup/verifier.sh

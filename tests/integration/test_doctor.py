@@ -23,7 +23,7 @@ def test_a_complete_machine_is_ok(tmp_path, opa_binary):
     code, findings = examine("--var", str(tmp_path / "var"))
 
     assert {name: finding["level"] for name, finding in findings.items()} == dict.fromkeys(
-        ("python", "packages", "sm3", "sm2", "var", "disk", "settings", "port", "opa", "database", "keys", "gpus"), "ok"
+        ("python", "packages", "sm3", "sm2", "var", "disk", "settings", "port", "opa", "database", "keys", "font", "gpus"), "ok"
     )
     assert code == 0
     assert list(tmp_path.iterdir()) == []
@@ -36,6 +36,26 @@ def test_text_has_one_line_each_and_the_remedy_below(tmp_path, opa_binary):
     assert "ok    settings  defaults and environment\n" in ran.stdout
     assert "fail  opa       opa.binary: /nowhere/opa is not a program\n                Name an executable opa" in ran.stdout
     assert ran.exit_code == 6
+
+
+def test_a_font_that_reports_cannot_be_set_in_is_named(tmp_path):
+    """A file that is no font fails with what to set; the machine is not complete."""
+    (tmp_path / "font.ttf").write_text("no font")
+    code, findings = examine("--var", str(tmp_path / "var"), "--set", f"font={tmp_path}/font.ttf")
+
+    assert findings["font"]["level"] == "fail"
+    assert findings["font"]["message"].startswith(f"{tmp_path}/font.ttf: not a TrueType font that can be embedded")
+    assert "SLUICE_FONT" in findings["font"]["remedy"]
+    assert code == 6
+
+
+def test_without_a_font_serve_runs(tmp_path, monkeypatch):
+    """Where set-up could fetch no font the finding is a warning with the remedy: everything but the reports works."""
+    monkeypatch.setattr("app.reports.layout.font.FETCHED", tmp_path / "none.ttf")
+    _, findings = examine("--var", str(tmp_path / "var"))
+
+    assert findings["font"]["level"] == "warn"
+    assert findings["font"]["message"] == f"{tmp_path}/none.ttf: No such file or directory"
 
 
 def test_wrong_settings_are_named(tmp_path):

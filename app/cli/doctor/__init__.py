@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from app.cli.doctor import database, log, machine, programs
+from app.cli.doctor import database, log, machine, programs, reports
 from app.cli.doctor.finding import Finding
 from app.cli.options import Overrides
 from app.errors import ConfigError
@@ -56,4 +56,5 @@ def _examine(config: Path | None, var: Path, overrides: tuple[str, ...]) -> Iter
     yield programs.opa(settings.opa)
     yield from database.database(settings, var)
     yield from log.log(settings, var)
+    yield reports.font(settings)
     yield machine.gpus(settings)

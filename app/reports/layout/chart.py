@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 from app.reports.document import Chart, Text, Words
 from app.reports.layout.flow import Block
-from app.reports.layout.style import BLACK, HAIRLINE, HEAD, MUTED, NOTE, RULE, WIDTH, Face
-from app.reports.layout.typesetting import Typesetter, both, put
+from app.reports.layout.style import BLACK, CHART, HAIRLINE, MUTED, NOTE, RULE, WIDTH, Face
+from app.reports.layout.typesetting import Pen, Typesetter, both
 
 PLOT_HEIGHT = 150.0
 LEFT = 44.0
 """Room for the numbers of the axis."""
-TITLE_ROOM, AXIS_ROOM, LEGEND_LEADING = 20.0, 20.0, 13.0
+TITLE_ROOM, AXIS_ROOM, LEGEND_LEADING = 24.0, 18.0, 13.0
 SWATCH = 9.0
 TICK = Face(6.6, 8, grey=MUTED)
 LEGEND = replace(NOTE, grey=BLACK)
@@ -53,12 +53,13 @@ class Area(NamedTuple):
 class Bars(Block):
     """One chart, which is not broken over pages."""
 
+    above = 4.0
     below = 12.0
 
     def __init__(self, block: Chart, setter: Typesetter) -> None:
         super().__init__()
         self._setter, self._chart = setter, block
-        self._title = setter.cut(block.title, HEAD, WIDTH)
+        self._title = setter.cut(block.title, CHART, WIDTH)
         self._legend = [setter.cut(_named(each.name, sum(each.values)), LEGEND, WIDTH - LEFT - SWATCH - 6) for each in block.series]
         self._places = [setter.cut(place, TICK, WIDTH) for place in block.places]
         self._totals = [sum(column) for column in zip(*(each.values for each in block.series), strict=True)]
@@ -67,23 +68,24 @@ class Bars(Block):
 
     def draw(self) -> None:
         base = self.full - TITLE_ROOM - PLOT_HEIGHT
-        put(self.canv, self._setter.font, self._title, 0, self.full - self._title.face.size - 1)
         top = axis_top(max(self._totals, default=0))
-        self._draw_axis(base, top)
-        self._draw_bars(base, top)
-        self._draw_places(base)
-        self._draw_legend(base - AXIS_ROOM)
-        if not any(self._totals):
-            put(self.canv, self._setter.font, self._empty, LEFT + (WIDTH - LEFT - self._empty.width) / 2, base + PLOT_HEIGHT / 2)
+        with Pen(self.canv, self._setter.font) as pen:
+            pen.put(self._title, 0, self.full - self._title.face.size - 1)
+            self._draw_axis(pen, base, top)
+            self._draw_bars(base, top)
+            self._draw_places(pen, base)
+            self._draw_legend(pen, base - AXIS_ROOM)
+            if not any(self._totals):
+                pen.put(self._empty, LEFT + (WIDTH - LEFT - self._empty.width) / 2, base + PLOT_HEIGHT * 0.6)
 
-    def _draw_axis(self, base: float, top: float) -> None:
+    def _draw_axis(self, pen: Pen, base: float, top: float) -> None:
         for step in range(5):
             y = base + PLOT_HEIGHT * step / 4
             self.canv.setStrokeGray(HAIRLINE if step else RULE)
             self.canv.setLineWidth(0.4 if step else 0.8)
             self.canv.line(LEFT, y, WIDTH, y)
             number = self._setter.one(shown(top * step / 4), TICK)
-            put(self.canv, self._setter.font, number, LEFT - 5 - number.width, y - 2.3)
+            pen.put(number, LEFT - 5 - number.width, y - 2.3)
 
     def _draw_bars(self, base: float, top: float) -> None:
         step = (WIDTH - LEFT) / max(len(self._places), 1)
@@ -95,18 +97,18 @@ class Bars(Block):
                     paint(self.canv, pattern, Area(x, y, step * 0.68, height))
                 y += height
 
-    def _draw_places(self, base: float) -> None:
+    def _draw_places(self, pen: Pen, base: float) -> None:
         step = (WIDTH - LEFT) / max(len(self._places), 1)
         widest = max((line.width for line in self._places), default=0.0)
         every = max(1, ceil((widest + 3) / step))
         for number, line in enumerate(self._places[::every]):
-            put(self.canv, self._setter.font, line, LEFT + step * (number * every + 0.5) - line.width / 2, base - 9)
+            pen.put(line, LEFT + step * (number * every + 0.5) - line.width / 2, base - 9)
 
-    def _draw_legend(self, top: float) -> None:
+    def _draw_legend(self, pen: Pen, top: float) -> None:
         for number, (line, pattern) in enumerate(zip(self._legend, _patterns(len(self._legend)), strict=True)):
             y = top - LEGEND_LEADING * (number + 1) + 3
             paint(self.canv, pattern, Area(LEFT, y, SWATCH * 1.6, SWATCH))
-            put(self.canv, self._setter.font, line, LEFT + SWATCH * 1.6 + 6, y + 1.4)
+            pen.put(line, LEFT + SWATCH * 1.6 + 6, y + 1.4)
 
 
 def _patterns(count: int) -> list[Pattern]:

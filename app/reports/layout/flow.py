@@ -1,14 +1,16 @@
 """What flows down the pages, block by block: texts, boxes, headings that are bookmarks, rules."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
+from unicodedata import east_asian_width
 
 from reportlab.platypus.flowables import Flowable
 
 from app.reports.document import Heading, Lines, Paragraph
 from app.reports.layout.font import Font
 from app.reports.layout.style import BODY, CODE, HEADINGS, NOTE, PANEL, RULE, SPACE_ABOVE, SPACE_BELOW, WARNING, WIDTH, Face
-from app.reports.layout.typesetting import Line, Typesetter, both, height, write
+from app.reports.layout.typesetting import Line, Pen, Typesetter, both, height
 
 LEAST_LINES = 2
 """At the foot or the head of a page stands no single line of a longer text."""
@@ -18,6 +20,7 @@ INDENT = 2
 """Columns by which the rest of a broken line is set in."""
 COLUMN = 0.6
 """Width of a column of the grid of Lines, in parts of the size."""
+_RUN = re.compile(r"[^ ]+(?: [^ ]+)*")
 
 
 class Block(Flowable):  # type: ignore[misc]  # reportlab has no types
@@ -66,7 +69,8 @@ class Prose(Block):
             self.canv.setFillGray(RULE)
             self.canv.rect(0, 0, BAR, self.full, stroke=0, fill=1)
         inset = self._padding + (BAR if self._boxed else 0)
-        write(self.canv, self._font, self._lines, left=inset, right=WIDTH - inset, top=self.full - self._padding)
+        with Pen(self.canv, self._font) as pen:
+            pen.write(self._lines, left=inset, right=WIDTH - inset, top=self.full - self._padding)
 
 
 class Titled(Prose):
@@ -118,15 +122,9 @@ def paragraph(block: Paragraph, setter: Typesetter) -> Prose:
 
 
 def _columns(text: str) -> list[tuple[int, str]]:
-    """Runs of a line that are two spaces or more apart, each with the column where it begins."""
-    runs: list[tuple[int, str]] = []
-    at = 0
-    for part in text.split("  "):
-        word = part.strip(" ")
-        if word:
-            runs.append((at + part.index(word[0]), word))
-        at += len(part) + 2
-    return runs
+    """Runs of a line that are two spaces or more apart, each with the column where it begins; a wide character takes two."""
+    runs = [(match.start(), match[0]) for match in _RUN.finditer(text)]
+    return [(start + sum(east_asian_width(char) in "WF" for char in text[:start]), run) for start, run in runs]
 
 
 class Typed(Block):
@@ -149,10 +147,11 @@ class Typed(Block):
     def draw(self) -> None:
         self.canv.setFillGray(PANEL)
         self.canv.rect(0, 0, WIDTH, self.full, stroke=0, fill=1)
-        for number, row in enumerate(self._rows):
-            top = self.full - PADDING - number * CODE.leading
-            for x, line in row:
-                write(self.canv, self._font, [line], left=PADDING + x, right=WIDTH, top=top)
+        with Pen(self.canv, self._font) as pen:
+            for number, row in enumerate(self._rows):
+                top = self.full - PADDING - number * CODE.leading
+                for x, line in row:
+                    pen.write([line], left=PADDING + x, right=WIDTH, top=top)
 
 
 def typed(block: Lines, setter: Typesetter) -> Typed:

@@ -32,12 +32,12 @@ from app.reports.layout.style import (
     WIDTH,
 )
 from app.reports.layout.tables import CONTINUED, NONE, facts, table
-from app.reports.layout.typesetting import Typesetter, both, put
+from app.reports.layout.typesetting import Pen, Typesetter, both
 
 PRODUCER = "Sluice"
 NUMBERS_ROOM = 120.0
 """Of the footer, for the page's number."""
-DIGITS_ROOM = 22.0
+DIGITS_ROOM = 17.0
 """For the number of all pages, which is known at the end."""
 COVER_DROP = 70.0
 WHOLE_PAGE = HEIGHT - 1
@@ -99,20 +99,19 @@ class _Pages(BaseDocTemplate):  # type: ignore[misc]  # reportlab has no types
         canvas.setStrokeGray(RULE)
         canvas.setLineWidth(0.5)
         canvas.line(MARGIN, y + 13, right, y + 13)
-        put(canvas, self._setter.font, self._footer, MARGIN, y)
         number = self._setter.one(f"{both(PAGE)} {self.count} / ", FOOTER)
-        put(canvas, self._setter.font, number, right - DIGITS_ROOM - number.width, y)
+        with Pen(canvas, self._setter.font) as pen:
+            pen.put(self._footer, MARGIN, y)
+            pen.put(number, right - DIGITS_ROOM - number.width, y)
         canvas.saveState()
         canvas.translate(right - DIGITS_ROOM, y)
         canvas.doForm(_ALL)
         canvas.restoreState()
 
-    def afterPage(self) -> None:  # noqa: N802 - reportlab's name
-        """Nothing is left to do after a page."""
-
-    def _endBuild(self) -> None:  # noqa: N802
+    def _endBuild(self) -> None:  # noqa: N802 - reportlab's name
         self.canv.beginForm(_ALL, 0, -FOOTER.size, DIGITS_ROOM + MARGIN, FOOTER.size * 2)
-        put(self.canv, self._setter.font, self._setter.one(str(self.count), FOOTER), 0, 0)
+        with Pen(self.canv, self._setter.font) as pen:
+            pen.put(self._setter.one(str(self.count), FOOTER), 0, 0)
         self.canv.endForm()
         super()._endBuild()
 

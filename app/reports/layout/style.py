@@ -23,14 +23,14 @@ class Face:
     leading: float
     """From one line to the next."""
     bold: bool = False
-    """By a thin stroke around each character: the font has one weight."""
+    """By a thin stroke around each character, since the font has one weight; for large sizes: a screen draws no stroke thinner than a pixel."""
     grey: float = BLACK
     align: Literal["left", "right"] = "left"
 
 
 TITLE = Face(24, 32, bold=True)
 TITLE_SECOND = Face(15, 21, grey=MUTED)
-HEADINGS = (Face(16, 22, bold=True), Face(12, 17, bold=True), Face(10, 14.5, bold=True))
+HEADINGS = (Face(16, 22, bold=True), Face(12.5, 17.5, bold=True), Face(10.4, 15))
 """Of levels 1 to 3."""
 SPACE_ABOVE = (0.0, 14.0, 10.0)
 SPACE_BELOW = (9.0, 5.0, 3.0)
@@ -38,9 +38,11 @@ BODY = Face(9.2, 14)
 NOTE = Face(7.6, 11, grey=MUTED)
 WARNING = Face(9.2, 14)
 CODE = Face(7.6, 11.2)
+CHART = Face(9.2, 14)
 CELL = Face(7.6, 10.6)
 MONO = Face(6.6, 10.6)
-HEAD = Face(7.4, 10.2, bold=True)
+STRONG = Face(8.0, 10.6)
+HEAD = Face(7.6, 10.4)
 LABEL = Face(8.6, 12.4, grey=MUTED)
 VALUE = Face(8.6, 12.4)
 FOOTER = Face(7.2, 9, grey=MUTED)

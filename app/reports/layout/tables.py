@@ -6,11 +6,12 @@ between its lines, and the part that goes on says so.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from app.reports.document import Column, Facts, Table, Text, Words
 from app.reports.layout.flow import Block
-from app.reports.layout.style import CELL, HAIRLINE, HEAD, HEIGHT, LABEL, MONO, MUTED, PANEL, RULE, VALUE, WIDTH, Face
-from app.reports.layout.typesetting import Line, Typesetter, height, write
+from app.reports.layout.style import CELL, HAIRLINE, HEAD, HEIGHT, LABEL, MONO, MUTED, PANEL, RULE, STRONG, VALUE, WIDTH, Face
+from app.reports.layout.typesetting import Line, Pen, Typesetter, height
 
 GUTTER = 3.5
 """Beside a cell's text, on each side."""
@@ -46,6 +47,8 @@ class Grid:
         whole = sum(share for _, share in columns)
         self.widths = [WIDTH * share / whole for _, share in columns]
         self.lefts = [sum(self.widths[:place]) for place in range(len(columns))]
+        self.strong = [(left, width) for left, width, face in zip(self.lefts, self.widths, self.faces, strict=True) if face is STRONG]
+        """Where the columns that stand out are."""
         self.head: Row | None = None
         self._set: dict[int, Row] = {}
 
@@ -106,28 +109,30 @@ class Drawn(Block):
         self.full = grid.head_height + sum(row.height for row in rows)
 
     def draw(self) -> None:
-        top = self.full
-        if self._grid.head:
-            self.canv.setFillGray(PANEL)
-            self.canv.rect(0, top - self._grid.head_height, WIDTH, self._grid.head_height, stroke=0, fill=1)
-            self._draw_row(self._grid.head, top)
-            top -= self._grid.head_height
-        self._rule(self.full, 0.8, RULE)
-        self._rule(top, 0.5, RULE)
-        for row in self._drawn:
-            self._draw_row(row, top)
-            top -= row.height
-            self._rule(top, 0.35, HAIRLINE)
-        self._rule(0, 0.5, RULE)
+        head, rows = self._grid.head, self._drawn
+        below = self.full - self._grid.head_height
+        self.canv.setFillGray(PANEL)
+        for left, width in self._grid.strong:
+            self.canv.rect(left, 0, width, below, stroke=0, fill=1)
+        if head:
+            self.canv.rect(0, below, WIDTH, head.height, stroke=0, fill=1)
+        ends = [below - end for end in accumulate(row.height for row in rows)]
+        self._rules(ends[:-1], 0.35, HAIRLINE)
+        self._rules([self.full, below, 0], 0.6, RULE)
+        with Pen(self.canv, self._grid.setter.font) as pen:
+            if head:
+                self._write(pen, head, self.full)
+            for row, top in zip(rows, [below, *ends], strict=False):
+                self._write(pen, row, top)
 
-    def _draw_row(self, row: Row, top: float) -> None:
+    def _write(self, pen: Pen, row: Row, top: float) -> None:
         for cell, left, width in zip(row.cells, self._grid.lefts, self._grid.widths, strict=True):
-            write(self.canv, self._grid.setter.font, cell, left=left + GUTTER, right=left + width - GUTTER, top=top - PADDING)
+            pen.write(cell, left=left + GUTTER, right=left + width - GUTTER, top=top - PADDING)
 
-    def _rule(self, y: float, width: float, grey: float) -> None:
+    def _rules(self, heights: Sequence[float], width: float, grey: float) -> None:
         self.canv.setLineWidth(width)
         self.canv.setStrokeGray(grey)
-        self.canv.line(0, y, WIDTH, y)
+        self.canv.lines([(0, y, WIDTH, y) for y in heights])
 
 
 class Rows(Drawn):
@@ -177,7 +182,9 @@ def table(block: Table, setter: Typesetter) -> Rows:
 
 
 def _face(column: Column) -> Face:
-    return replace(MONO if column.mono else CELL, align=column.align, bold=column.strong)
+    if column.strong:
+        return STRONG
+    return replace(MONO if column.mono else CELL, align=column.align)
 
 
 def facts(block: Facts, setter: Typesetter) -> Rows:

@@ -3,7 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from functools import cache
+from typing import Any, NamedTuple, Self
 
 from app.reports.document import Text, Words
 from app.reports.layout.breaking import broken
@@ -12,6 +13,8 @@ from app.reports.layout.style import MUTED, Face
 
 BOLD_STROKE = 0.034
 """Of the size: how thick the stroke is that makes a character bold."""
+BASE = 0.19
+"""How far above a line's lower edge its characters stand, in parts of its leading: sizes side by side stand on one base."""
 KEPT = 20_000
 """Broken texts that are remembered: names of models and outcomes come again in every row."""
 
@@ -40,7 +43,7 @@ class Typesetter:
             return self._lines(text, face, width)
         if text.zh == text.en:
             return self._lines(text.zh, face, width)
-        return self._lines(text.zh, face, width) + self._lines(text.en, replace(face, grey=max(face.grey, MUTED), bold=False), width)
+        return self._lines(text.zh, face, width) + self._lines(text.en, second(face), width)
 
     def one(self, text: Text, face: Face) -> Line:
         """Both languages in one line, however long it is."""
@@ -69,6 +72,12 @@ class Typesetter:
         return [Line(part, self.font.width(part, face.size), face) for part in parts]
 
 
+@cache
+def second(face: Face) -> Face:
+    """How the second language is set below the first."""
+    return replace(face, grey=max(face.grey, MUTED), bold=False)
+
+
 def both(text: Text) -> str:
     """`中文 English` in one line."""
     if isinstance(text, Words):
@@ -81,27 +90,55 @@ def height(lines: Iterable[Line]) -> float:
     return sum(line.face.leading for line in lines)
 
 
-def write(canvas: Any, font: Font, lines: Iterable[Line], *, left: float, right: float, top: float) -> None:
-    """Lines one below the other from `top` down, each at the side that its face asks for."""
-    y = top
-    for line in lines:
-        y -= line.face.leading
-        put(canvas, font, line, left if line.face.align == "left" else right - line.width, y + (line.face.leading - line.face.size) * 0.62)
+class Pen:
+    """Draws lines on a page; used in a `with` block, whose end puts all of them above what else was drawn in it."""
 
+    def __init__(self, canvas: Any, font: Font) -> None:
+        self._canvas, self._font = canvas, font
+        self._text: Any = None
+        self._face: Face | None = None
 
-def put(canvas: Any, font: Font, line: Line, x: float, y: float) -> None:
-    """One line on its base."""
-    if not line.text:
-        return
-    face = line.face
-    text = canvas.beginText(x, y)
-    text.setFont(font.name, face.size)
-    text.setFillGray(face.grey)
-    if face.bold:
-        text.setStrokeGray(face.grey)
-        canvas.setLineWidth(face.size * BOLD_STROKE)
-        text.setTextRenderMode(2)
-    text.textOut(line.text)
-    if face.bold:
-        text.setTextRenderMode(0)
-    canvas.drawText(text)
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._lift()
+
+    def write(self, lines: Iterable[Line], *, left: float, right: float, top: float) -> None:
+        """Lines one below the other from `top` down, each at the side that its face asks for."""
+        y = top
+        for line in lines:
+            y -= line.face.leading
+            x = left if line.face.align == "left" else right - line.width
+            self.put(line, x, y + line.face.leading * BASE)
+
+    def put(self, line: Line, x: float, y: float) -> None:
+        """One line on its base."""
+        if line.text:
+            self._take(line.face)
+            self._text.setTextOrigin(x, y)
+            self._text.textOut(line.text)
+
+    def _take(self, face: Face) -> None:
+        """Say only what changes from one face to the next: a night's tables have a hundred thousand cells."""
+        before, self._face = self._face, face
+        if face is before:
+            return
+        if before is None or before.bold or face.bold:
+            self._lift()
+            self._text, self._face, before = self._canvas.beginText(), face, None
+        if before is None or face.size != before.size:
+            self._text.setFont(self._font.name, face.size)
+        if before is None or face.grey != before.grey:
+            self._text.setFillGray(face.grey)
+        if face.bold:
+            self._text.setStrokeGray(face.grey)
+            self._canvas.setLineWidth(face.size * BOLD_STROKE)
+            self._text.setTextRenderMode(2)
+
+    def _lift(self) -> None:
+        if self._text is not None:
+            if self._face and self._face.bold:
+                self._text.setTextRenderMode(0)
+            self._canvas.drawText(self._text)
+        self._text, self._face = None, None
