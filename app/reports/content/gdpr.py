@@ -3,22 +3,34 @@
 from collections.abc import Sequence
 
 from app.reports.clauses.clause import Judged
+from app.reports.content.consultations import consultations
+from app.reports.content.controls import controls
+from app.reports.content.cover import cover
 from app.reports.content.imprint import Imprint
+from app.reports.content.integrity import integrity
+from app.reports.content.parts import Masked, document
+from app.reports.content.people import breaches, requests
+from app.reports.content.processing import assessments, records
 from app.reports.content.register import Register
-from app.reports.document import Document, Heading, Words
+from app.reports.content.verdicts import verdicts
+from app.reports.content.wording.gdpr import GDPR_TITLE
+from app.reports.document import Document
 from app.reports.evidence.facts import Evidence
-
-TITLE = Words("个人信息保护日报（GDPR 与《个人信息保护法》）", "Daily report on personal data, GDPR and PIPL")
+from app.reports.manifest import GDPR
 
 
 def gdpr(evidence: Evidence, judged: Sequence[Judged], register: Register, imprint: Imprint) -> Document:
-    """The report of a night with the clauses as judged. Operators are masked."""
-    subject = f"gdpr {evidence.night.day.isoformat()} {evidence.night.zone} {register.version}"
-    return Document(
-        title=TITLE,
-        subject=subject,
-        footer=imprint.report,
-        cover=(),
-        blocks=[Heading(each.clause.title) for each in judged],
-        made=imprint.made,
-    )
+    """The report of a night with the clauses as judged. Operators are masked: numbers stand for them, also on the cover."""
+    operators = Masked()
+    chapters = [
+        verdicts(judged),
+        consultations(evidence, register, operators),
+        requests(evidence, operators),
+        breaches(evidence),
+        records(register),
+        assessments(register),
+        integrity(evidence, operators),
+        controls(evidence, imprint),
+    ]
+    first = cover(evidence, judged, chapters, imprint, file=GDPR, operators=operators)
+    return document(GDPR_TITLE, evidence, imprint, first, chapters)

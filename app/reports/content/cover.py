@@ -1,0 +1,97 @@
+"""The first page: what the report is about, what its signature proves, how to check it. Pure."""
+
+from collections.abc import Sequence
+
+from app.instants import rfc3339
+from app.reports.clauses.clause import VERDICTS, Judged
+from app.reports.clauses.judging import tally
+from app.reports.content.imprint import Imprint
+from app.reports.content.parts import Chapter, Operators, fill, joined, shown
+from app.reports.content.wording import cover as wording
+from app.reports.content.wording import terms
+from app.reports.document import Block, Column, Facts, Lines, Paragraph, Table, Text, Words
+from app.reports.evidence.facts import Evidence
+
+DAY_HOURS = 24
+TABLES = (Column(wording.TABLES_TITLE, 6), Column(wording.ROWS_HERE, 1.5, "right"), Column(wording.ROWS_ALL, 1.5, "right"))
+
+
+def cover(
+    evidence: Evidence,
+    judged: Sequence[Judged],
+    chapters: Sequence[Chapter],
+    imprint: Imprint,
+    *,
+    file: str,
+    operators: Operators,
+    level: Words | None = None,
+) -> list[Block]:
+    """The blocks of the first page. `file`: the report's name in its folder; `level`: of protection, where it is one of MLPS."""
+    blocks: list[Block] = [Facts([*_about(imprint, level), *_period(evidence), *_made(judged, imprint, operators)])]
+    if evidence.night.hours != DAY_HOURS:
+        blocks.append(Paragraph(fill(wording.HOURS, hours=f"{evidence.night.hours:g}"), "note"))
+    if evidence.entries == 0:
+        blocks.append(Paragraph(wording.NOTHING_HAPPENED))
+    return [*blocks, *_signature(imprint, file), _tables(chapters)]
+
+
+def _about(imprint: Imprint, level: Words | None) -> list[tuple[Text, Text]]:
+    about: list[tuple[Text, Text]] = [
+        (wording.ORGANIZATION, imprint.organization or terms.NOT_NAMED),
+        (wording.SYSTEM, imprint.system or terms.NOT_NAMED),
+    ]
+    return [*about, (wording.LEVEL, level)] if level else about
+
+
+def _period(evidence: Evidence) -> list[tuple[Text, Text]]:
+    night, report = evidence.night, evidence.integrity.report
+    counted = fill(wording.ENTRIES_VALUE, entries=evidence.entries, first=evidence.first, end=evidence.end)
+    total = sum(count.count for count in evidence.decisions)
+    allowed = sum(count.count for count in evidence.decisions if count.outcome == "allow")
+    refused = sum(count.count for count in evidence.kinds if (count.kind, count.outcome) == ("sensitive.access", "refused"))
+    return [
+        (wording.DAY, f"{night.day.isoformat()} {night.zone}"),
+        (wording.PERIOD, f"[{rfc3339(night.begin)}, {rfc3339(night.end)})"),
+        (wording.ENTRIES, counted),
+        (wording.DECISIONS, f"{allowed} / {total - allowed}"),
+        (wording.ACCESSES, f"{evidence.of('sensitive.access').total} / {refused}"),
+        (wording.VERDICT, report.verdict),
+        (wording.CHECKPOINT, f"{shown(report.size)}, {shown(report.root)}"),
+        (wording.LOG_ROOT, evidence.integrity.root),
+    ]
+
+
+def _made(judged: Sequence[Judged], imprint: Imprint, operators: Operators) -> list[tuple[Text, Text]]:
+    counts = tally(judged)
+    verdicts = joined([joined([VERDICTS[each], str(counts[each])], " ") for each in VERDICTS])
+    order = [*wording.VERSIONS, *sorted(imprint.versions.keys() - wording.VERSIONS.keys())]
+    versions: list[tuple[Text, Text]] = [
+        (wording.VERSIONS.get(name, name), imprint.versions[name]) for name in order if name in imprint.versions
+    ]
+    return [
+        (wording.VERDICTS_TITLE, verdicts),
+        (wording.REPORT, imprint.report),
+        (wording.MADE, joined([imprint.made, operators.shown(imprint.made_by)], " / ")),
+        *versions,
+    ]
+
+
+def _signature(imprint: Imprint, file: str) -> list[Block]:
+    time = wording.TIME_BY_TOKEN if imprint.timestamp else wording.TIME_BY_CLOCK
+    also = [wording.ALSO_PADES] if imprint.pades else []
+    return [
+        Paragraph(wording.PROVES),
+        Paragraph(wording.PROVES_NOT),
+        Paragraph(joined([wording.SM2, time, *also], " "), "warning"),
+        Paragraph(wording.HOW_TO_CHECK),
+        Lines([command.replace("{file}", file) for command in wording.COMMANDS]),
+        Paragraph(wording.COMPARE),
+        Facts([(wording.ROOT, imprint.root)]),
+        Paragraph(wording.NIGHT_HAS, "note"),
+    ]
+
+
+def _tables(chapters: Sequence[Chapter]) -> Table:
+    """How many rows each table of the report has: counted on the tables themselves."""
+    sections = [section for chapter in chapters for section in chapter.sections if section.rows is not None]
+    return Table(TABLES, [(section.title, str(section.rows), str(section.total)) for section in sections])

@@ -1,0 +1,191 @@
+"""The chapter on sensitive models: accesses, obligations, approvals, waivers. Pure."""
+
+from collections.abc import Sequence
+
+from app.reports.content.csv_files import reasons_text
+from app.reports.content.parts import (
+    Chapter,
+    Operators,
+    Section,
+    fill,
+    joined,
+    moment,
+    named,
+    numbers,
+    said,
+    shown,
+    table_section,
+    together,
+)
+from app.reports.content.wording import sections as wording
+from app.reports.content.wording import terms
+from app.reports.document import Column, Paragraph, Text, Words
+from app.reports.evidence.facts import Evidence, Listed, Logged
+
+_ENTRY, _TIME = Column(terms.ENTRY, 0.9, "right"), Column(terms.TIME, 1.7)
+_WHO = (Column(terms.OPERATOR, 1.5), Column(terms.TENANT, 1.4), Column(terms.SUBJECT, 1.6, mono=True))
+ACCESSES = (
+    _ENTRY,
+    _TIME,
+    *_WHO,
+    Column(terms.MODEL, 1.7),
+    Column(terms.PURPOSE, 1.3),
+    Column(terms.OUTCOME, 1, strong=True),
+    Column(terms.APPROVAL, 1.4, mono=True),
+    Column(wording.REASONS, 2),
+)
+UNMET = (_ENTRY, _TIME, *_WHO, Column(terms.MODEL, 1.7), Column(wording.REASONS, 2), Column(wording.INCIDENT, 1.2, "right"))
+APPROVALS = (
+    _ENTRY,
+    _TIME,
+    Column(terms.KIND, 1.3),
+    Column(terms.OPERATOR, 1.5),
+    Column(terms.TENANT, 1.4),
+    Column(terms.MODEL, 1.7),
+    Column(terms.PURPOSE, 1.3),
+    Column(terms.APPROVAL, 1.6, mono=True),
+    Column(wording.EXPIRES, 1.7),
+)
+STANDING = (
+    Column(terms.APPROVAL, 1.8, mono=True),
+    Column(terms.STATE, 1),
+    Column(terms.TENANT, 1.4),
+    Column(terms.MODEL, 1.7),
+    Column(wording.ASKED_BY, 1.4),
+    Column(wording.DECIDED_BY, 1.4),
+    Column(wording.BEGINS, 1.7),
+    Column(wording.EXPIRES, 1.7),
+    Column(terms.ENTRIES, 1.2),
+)
+WAIVERS = (
+    _ENTRY,
+    _TIME,
+    Column(terms.KIND, 1.3),
+    *_WHO,
+    Column(terms.MODEL, 1.7),
+    Column(terms.OUTCOME, 1),
+    Column(terms.DETAILS, 2.5),
+)
+APPROVAL_KINDS = ("approval.asked", "approval.approved", "approval.refused", "approval.revoked")
+
+
+def sensitive(evidence: Evidence, operators: Operators) -> Chapter:
+    """Everything of the day about models that the catalogue calls sensitive."""
+    tenants = ", ".join(evidence.uncovered)
+    warning = [Paragraph(fill(wording.UNCOVERED, tenants=tenants), "warning")] if tenants else []
+    sections = [_accesses(evidence, operators), _unmet(evidence, operators)]
+    day, older = together(evidence, *APPROVAL_KINDS), Listed(evidence.approvals, len(evidence.approvals))
+    sections += [
+        _approvals(wording.APPROVALS, day, operators, wording.NO_APPROVALS),
+        _approvals(wording.NAMED_APPROVALS, older, operators, wording.NO_NAMED),
+        _standing(evidence, operators),
+        _waivers(evidence, operators),
+    ]
+    return Chapter(wording.SENSITIVE, sections, warning)
+
+
+def _accesses(evidence: Evidence, operators: Operators) -> Section:
+    listed = evidence.of("sensitive.access")
+    rows: list[Sequence[Text]] = [
+        (
+            *_who(entry, operators),
+            _model(entry),
+            said(entry, "purpose"),
+            named(terms.OUTCOMES, entry.outcome),
+            shown(entry.body.get("approval_id")),
+            _reasons(entry),
+        )
+        for entry in listed.entries
+    ]
+    return table_section(wording.ACCESSES, ACCESSES, rows, wording.NO_ACCESSES, listed.total)
+
+
+def _unmet(evidence: Evidence, operators: Operators) -> Section:
+    rows: list[Sequence[Text]] = [
+        (
+            *_who(each.access, operators),
+            _model(each.access),
+            _reasons(each.access),
+            terms.NO_ENTRY if each.incident is None else str(each.incident),
+        )
+        for each in evidence.unmet
+    ]
+    return table_section(wording.UNMET, UNMET, rows, wording.NO_UNMET)
+
+
+def _approvals(title: Words, listed: Listed, operators: Operators, none: Words) -> Section:
+    rows: list[Sequence[Text]] = [
+        (
+            str(entry.seq),
+            moment(entry.recorded),
+            named(terms.KINDS, entry.kind),
+            operators.shown(entry.body.get("operator")),
+            shown(entry.body.get("tenant")),
+            _model(entry),
+            said(entry, "purpose"),
+            shown(entry.body.get("approval_id")),
+            moment(entry.body.get("expires")),
+        )
+        for entry in listed.entries
+    ]
+    return table_section(title, APPROVALS, rows, none, listed.total)
+
+
+def _standing(evidence: Evidence, operators: Operators) -> Section:
+    rows: list[Sequence[Text]] = [
+        (
+            each.id,
+            named(terms.STATES, each.state),
+            shown(each.tenant),
+            shown(each.model),
+            operators.shown(each.asked_by),
+            operators.shown(each.decided_by),
+            moment(each.begins),
+            moment(each.revoked or each.expires),
+            numbers(each.entries),
+        )
+        for each in evidence.standing
+    ]
+    return table_section(wording.STANDING, STANDING, rows, wording.NO_STANDING)
+
+
+def _waivers(evidence: Evidence, operators: Operators) -> Section:
+    listed = together(evidence, "waiver.used", "policy.refusal")
+    rows: list[Sequence[Text]] = []
+    for entry in listed.entries:
+        seq, time, *who = _who(entry, operators)
+        why = shown(reasons_text(entry.body.get("waived") or entry.body.get("reasons")))
+        rows.append((seq, time, named(terms.KINDS, entry.kind), *who, _model(entry), named(terms.OUTCOMES, entry.outcome), why))
+    return table_section(wording.WAIVERS, WAIVERS, rows, wording.NO_WAIVERS, listed.total)
+
+
+def _who(entry: Logged, operators: Operators) -> tuple[Text, ...]:
+    body = entry.body
+    return (
+        str(entry.seq),
+        moment(entry.recorded),
+        operators.shown(body.get("operator")),
+        shown(body.get("tenant")),
+        said(entry, "subject"),
+    )
+
+
+def _model(entry: Logged) -> Text:
+    """The model, and what was to be done with it."""
+    action = said(entry, "action")
+    model = shown(entry.body.get("model"))
+    if action == terms.DASH:
+        return model
+    return joined([model, action if not isinstance(action, str) else named(terms.ACTIONS, action)])
+
+
+def _reasons(entry: Logged) -> Text:
+    """Why it ended so, and what the gateway owed or said that it met."""
+    body = entry.body
+    found: list[Text] = []
+    if reasons := reasons_text(body.get("reasons")):
+        found.append(reasons)
+    for member, words in (("obligations", wording.OWED), ("obligations_met", wording.MET)):
+        if codes := body.get(member):
+            found.append(fill(words, codes=", ".join(map(shown, codes)) if isinstance(codes, list) else shown(codes)))
+    return joined(found, "\n") if found else terms.DASH

@@ -1,0 +1,22 @@
+"""The page of verdicts."""
+
+from app.reports.document import Words
+
+TITLE = Words("条款与结论", "Clauses and verdicts")
+SCOPE = Words(
+    "评估对象是 Sluice（模型调用的准入控制）及其审计日志，依据仅为当日日志。软件无法判断或不知道的，一律为人工评估。标明待核实的条款，其文字未经核对。",
+    "What is judged is Sluice, the admission control of model calls, and its log, by the log of the day alone. What software cannot judge or "
+    "does not know is for a person. Where a clause says `to check`, nobody has compared its text with the source.",
+)
+SUMMARY = Words("结论汇总", "Verdicts in numbers")
+EACH = Words("逐条结论", "Clause by clause")
+NONE = Words("没有配置任何条款。", "No clauses are configured.")
+CLAUSE = Words("条款", "clause")
+REQUIREMENT = Words("要求（转述）", "requirement, paraphrased")
+EVIDENCE = Words("证据", "evidence")
+VERDICT = Words("结论", "verdict")
+REMARK = Words("理由与备注", "reason and remark")
+TO_CHECK = Words("待核实", "to check")
+UNKNOWN = Words("未知", "unknown")
+ENTRIES = Words("条目", "entries")
+NO_MEASURE = Words("无软件证据", "no evidence from software")

@@ -1,0 +1,71 @@
+"""The cover: what the report is, what its signature proves and what not, how to check it."""
+
+from app.reports.document import Words
+
+ORGANIZATION = Words("责任单位", "responsible")
+SYSTEM = Words("系统", "system")
+LEVEL = Words("保护等级", "protection level")
+LEVEL_THREE = Words("第三级", "level 3")
+REPORT = Words("报告编号", "report")
+DAY = Words("日期与时区", "day and zone")
+PERIOD = Words("期间（UTC，含起点不含终点）", "period (UTC, end not included)")
+HOURS = Words("当日 {hours} 小时：该时区的时钟当日有调整。", "{hours} hours: the clocks of the zone were changed on this day.")
+ENTRIES = Words("当日条目 / 导出的条目号", "entries of the day / numbers exported")
+ENTRIES_VALUE = Words("{entries} / [{first}, {end})", "{entries} / [{first}, {end})")
+DECISIONS = Words("决定：允许 / 未允许", "decisions: allowed / not allowed")
+ACCESSES = Words("访问敏感模型的条目 / 其中拒绝", "entries of access to sensitive models / refused")
+CHECKPOINT = Words("日志检查点：条数，树根", "checkpoint of the log: size, root")
+LOG_ROOT = Words("日志根证书 SM3 指纹", "log root certificate, SM3")
+VERDICT = Words("日志校验结论", "verdict on the log")
+MADE = Words("生成时间 / 生成者", "made at / by")
+VERSIONS = {
+    "sluice": Words("Sluice 版本", "Sluice"),
+    "policy": Words("当期规则版本", "rules in force"),
+    "clauses": Words("条款文件 SM3", "clauses, SM3"),
+    "register": Words("登记文件 SM3", "register, SM3"),
+    "font": Words("字体", "font"),
+}
+NOTHING_HAPPENED = Words(
+    "当日日志中没有任何条目。本报告如实记载：没有决定、没有访问、没有变更，各项计数为零。",
+    "The log has no entry of this day. The report says so: no decisions, no accesses, no changes, and all counts are zero.",
+)
+
+VERDICTS_TITLE = Words("条款", "clauses")
+TABLES_TITLE = Words("表", "table")
+ROWS_HERE = Words("本报告行数", "rows here")
+ROWS_ALL = Words("总行数", "rows in all")
+
+PROVES = Words(
+    "签名证明：自签名以来本文件没有任何改动，且由持有该报告密钥者签署。条目号所指的日志条目由同一文件夹中的 log.jsonl 逐条证明。",
+    "The signature proves that nothing in this file has changed since it was signed, and that whoever holds the report key signed it. "
+    "Each entry that is named by its number is proven by log.jsonl in the same folder.",
+)
+PROVES_NOT = Words(
+    "签名不证明：日志以外发生的事、条款结论的法律效力、签名者的身份（除非您以别的途径取得并核对根证书）。"
+    "普通 PDF 阅读器可能不认识 SM2，不显示或显示为无效签名。",
+    "It does not prove what happened outside of the log, that a verdict holds in law, or who signed, unless the root certificate reached "
+    "you another way. Ordinary PDF readers may not know SM2, and show the signature as unknown or invalid.",
+)
+TIME_BY_CLOCK = Words("签名时间是签名机器的时钟。", "The time of signing is that of the signer's clock.")
+TIME_BY_TOKEN = Words("旁附 RFC 3161 时间戳。", "An RFC 3161 time stamp lies beside it.")
+ALSO_PADES = Words("另有供普通阅读器使用的 ECDSA（PAdES）签名。", "There is an ECDSA (PAdES) signature for ordinary readers, too.")
+SM2 = Words(
+    "与 SM2 兼容的签名；不是经认证的商用密码产品；密钥由运营者保管。",
+    "SM2-compatible signature; not a certified commercial cryptography product (商用密码产品); key custody is the operator's.",
+)
+HOW_TO_CHECK = Words("校验方法，任选其一：", "To check it, any one of these:")
+COMPARE = Words(
+    "先核对根证书：其 SM3 指纹须与您以别的途径得到的一致。与报告同来的根证书本身不能证明什么。",
+    "Compare the root certificate first: its SM3 fingerprint must be the one that you were given another way. A root that came with the "
+    "report proves nothing by itself.",
+)
+ROOT = Words("报告根证书 SM3 指纹", "report root certificate, SM3")
+COMMANDS = (
+    "sluice report verify {file} --root root.pem",
+    "sluice-verify --report {file} --root root.pem",
+    "sh verify.sh {file} root.pem",
+)
+NIGHT_HAS = Words(
+    "同一文件夹中的 manifest.json 列出当夜全部文件及其 SM3 与 SHA-256，并另有签名。",
+    "manifest.json in the same folder lists all files of the night with their SM3 and SHA-256, and is signed itself.",
+)
