@@ -10,11 +10,12 @@ from pydantic import BaseModel
 from app.reports.clauses import judging
 from app.reports.clauses.clause import VERDICTS
 from app.reports.clauses.loading import Clauses
+from app.reports.clauses.measures import MEASURES
 from app.reports.content.register import Register
 from app.reports.content.wording import clauses as clause_wording
-from app.reports.content.wording import cover, gdpr, integrity, measures, sections, terms
+from app.reports.content.wording import cover, gdpr, integrity, sections, terms
 
-WORDING: tuple[ModuleType, ...] = (clause_wording, cover, gdpr, integrity, measures, sections, terms)
+WORDING: tuple[ModuleType, ...] = (clause_wording, cover, gdpr, integrity, sections, terms)
 """All that a page says by itself is a constant of one of these."""
 
 
@@ -22,7 +23,7 @@ def template_texts(clauses: Clauses, register: Register) -> Iterator[str]:
     """Each text that a report can have beside data from the log."""
     for module in (*WORDING, judging):
         yield from _texts([value for name, value in vars(module).items() if name.lstrip("_").isupper()])
-    yield from _texts([VERDICTS, clauses, register])
+    yield from _texts([VERDICTS, clauses, register, [each.label for each in MEASURES.values()]])
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from app.reports.clauses.clause import VERDICTS, Clause, Judged, Measured
 from app.reports.clauses.judging import number_text, tally
+from app.reports.clauses.measures import MEASURES
 from app.reports.content.parts import Chapter, Section, joined, numbers, table_section
 from app.reports.content.wording import clauses as wording
-from app.reports.content.wording.measures import NAMES
 from app.reports.document import Column, Paragraph, Table, Text, Words
 
 SUMMARY = (Column(wording.VERDICT, 3), Column(wording.CLAUSE, 1, "right"))
@@ -48,7 +48,9 @@ def _name(clause: Clause) -> Text:
 def _measure(name: str, measured: Measured) -> Words:
     """A figure, what was counted for it, and the entries that show it: in each language."""
     value: Text = wording.UNKNOWN if measured.value is None else number_text(measured.value)
-    shown = joined([joined([NAMES.get(name, name), value], ": "), *([measured.query] if measured.query else [])], "; ")
+    shown = joined(
+        [joined([MEASURES[name].label if name in MEASURES else name, value], ": "), *([measured.query] if measured.query else [])], "; "
+    )
     if measured.entries:
         shown = joined([shown, joined([wording.ENTRIES, numbers(measured.entries)], " ")], "; ")
     return shown if isinstance(shown, Words) else Words(shown, shown)

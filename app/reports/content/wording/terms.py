@@ -50,6 +50,7 @@ OUTCOMES = {
     "allowed": Words("允许", "allowed"),
     "unconfirmed": Words("待确认", "unconfirmed"),
     "confirmed": Words("已确认", "confirmed"),
+    "cancelled": Words("未使用", "never used"),
     "unmet": Words("未履行", "unmet"),
     "malformed": Words("不合格", "malformed"),
     "allow": Words("允许", "allowed"),
