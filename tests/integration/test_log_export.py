@@ -182,6 +182,19 @@ async def test_what_cannot_be_exported_says_why(grown_log: GrownLog):
     assert "log.read" not in await grown_log.kinds()
 
 
+@pytest.mark.parametrize(("first_day", "end_day", "before"), [(2, 3, 122), (7, 8, 183), (-2, -1, 0)])
+async def test_a_period_without_entries_is_a_file_without_any(grown_log: GrownLog, first_day: int, end_day: int, before: int):
+    """Who asks for it gets a file that says between which entries of the log they would stand, and it is whole."""
+    for day in (0, 1, 5):
+        await grown_log.grow(61, recorded=MADE + day * DAY)
+    await grown_log.sign()
+    lines = await export_of(grown_log, Wanted(Period(MADE + first_day * DAY, MADE + end_day * DAY), or_nothing=True))
+    header, report = read_header(lines[0]), checked(grown_log, lines)
+
+    assert (header.first, header.end, header.size) == (before, before, 183)
+    assert (report.verdict, report.entries, report.size, len(lines)) == ("whole", 0, 183, 2)
+
+
 async def test_few_exports_are_made_at_once(grown_log: GrownLog, monkeypatch: pytest.MonkeyPatch):
     """Readers that leave exports open keep others from more of them, not from the log; a closed one makes room."""
     monkeypatch.setattr(export, "MOST_AT_ONCE", 1)

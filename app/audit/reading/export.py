@@ -45,6 +45,7 @@ _PATIENCE = text(
 )
 _PERIOD = 'SELECT min(seq) AS first, max(seq) + 1 AS "end" FROM audit.body WHERE seq < :size'
 _BOUNDS = {"begin": " AND recorded >= :begin", "end": " AND recorded < :end"}
+_AFTER = text("SELECT min(seq) FROM audit.body WHERE seq < :size AND recorded >= :end")
 _CHAIN = text("SELECT chain_hash FROM audit.leaf WHERE seq = :seq")
 _BATCH = text(f"""
     SELECT {COLUMNS}, leaf.chain_hash, checkpoint.note
@@ -82,6 +83,8 @@ class Wanted:
 
     period: Period = ALWAYS
     anchors: tuple[int, ...] = ()
+    or_nothing: bool = False
+    """Whether a period without entries is a file without any: it says between which entries they would stand."""
 
     @property
     def as_query(self) -> dict[str, str | list[int]]:
@@ -109,7 +112,7 @@ class Exports:
         """The first line, and the whole file in pieces, the header first, each read when it is asked for.
 
         The first line says which entries, and what links them to the newest checkpoint. Close the pieces where they are not read to
-        their end. Raises NoCheckpoint, NothingRecorded where a period is asked for and empty, ExportsBusy, DatabaseDown.
+        their end. Raises NoCheckpoint, NothingRecorded where a period is asked for and empty (unless `or_nothing`), ExportsBusy, DatabaseDown.
         """
 
         async def look(connection: AsyncConnection) -> Header:
@@ -175,11 +178,22 @@ async def _range(connection: AsyncConnection, wanted: Wanted, size: int) -> tupl
         return 0, size
     statement = text(_PERIOD + "".join(_BOUNDS[name] for name in bounds))
     row = (await connection.execute(statement, {"size": size} | bounds)).one()
+    if row.first is None and wanted.or_nothing:
+        before = await _before(connection, wanted.period, size)
+        return before, before
     if row.first is None:
         query = wanted.period.as_query
         said = " ".join(f"{name} {value}" for name, value in query.items())
         raise NothingRecorded(f"from, to: no signed entry was recorded {said}", field=next(iter(query)))
     return row.first, row.end
+
+
+async def _before(connection: AsyncConnection, period: Period, size: int) -> int:
+    """How many of `size` entries come before the first that was recorded after an empty period; all where none was."""
+    if period.end is None:
+        return size
+    found: int | None = (await connection.execute(_AFTER, {"size": size, "end": period.end})).scalar()
+    return size if found is None else found
 
 
 async def _chain_before(connection: AsyncConnection, first: int) -> bytes:

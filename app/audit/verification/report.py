@@ -1,5 +1,6 @@
 """What checking an export of the log finds. Pure."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -7,6 +8,8 @@ from app.errors import SluiceError
 
 Verdict = Literal["whole", "tampered", "unchecked", "gap"]
 WORST_FIRST: tuple[Verdict, ...] = ("tampered", "unchecked", "gap")
+EXIT_CODES: Mapping[Verdict, int] = {"whole": 0, "tampered": 4, "unchecked": 6, "gap": 7}
+"""The exit status of every verifier."""
 What = Literal["file", "line", "entry", "order", "tree", "chain", "checkpoint", "certificate", "anchor", "end", "purge", "gap"]
 
 

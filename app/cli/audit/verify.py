@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from app.signing.certificates import Certificate
 
 STDIN = "-"
-EXIT_CODES = {"whole": 0, "tampered": 4, "unchecked": 6, "gap": 7}
 
 
 def verify(
@@ -45,6 +44,8 @@ def verify(
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):  # who closes a pipe, such as head, has read all that was wanted
             raise NotChecked(f"the report could not be written: {error.strerror}", hint="Is the disk full?") from None
+    from app.audit.verification.report import EXIT_CODES
+
     raise typer.Exit(EXIT_CODES[report.verdict])
 
 

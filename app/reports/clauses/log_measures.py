@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+from app.audit.verification.report import EXIT_CODES
 from app.audit.verification.retention import kept_until
 from app.instants import instant, rfc3339
 from app.reports.clauses.clause import Measured
@@ -25,7 +26,6 @@ from app.reports.evidence.facts import Covered, Evidence, Logged
 
 SIX_MONTHS_DAYS = 184
 """The longest six months of a calendar: from 1 July on, or from 1 March."""
-_EXIT = {"whole": 0, "tampered": 4, "unchecked": 6, "gap": 7}
 _VERIFY = "sluice audit verify --export log.jsonl --root ROOT"
 
 
@@ -68,7 +68,7 @@ def _uncovered(evidence: Evidence) -> Measured:
 
 def _verdict(evidence: Evidence) -> Measured:
     integrity = evidence.integrity
-    status = _EXIT["tampered"] if integrity.unproven else _EXIT[integrity.report.verdict]
+    status = EXIT_CODES["tampered"] if integrity.unproven else EXIT_CODES[integrity.report.verdict]
     named = (finding.seq for finding in integrity.report.findings if finding.seq is not None)
     return Measured(status, _VERIFY, first((*named, *integrity.unproven)))
 
