@@ -1,0 +1,407 @@
+#!/bin/sh
+# Checks a report of Sluice with openssl 3 and the tools of every Unix alone:
+#
+#   verify.sh FILE ROOT.pem
+#
+# FILE is a signed PDF, a file with FILE.p7s beside it, manifest.json with all that it names, or the folder of a night.
+# ROOT.pem is the root certificate of the reports, from a place you trust: one that lies beside FILE proves nothing.
+# Exit status: 0 valid, 2 not called so, 4 tampered with, 6 it could not be checked. The rules stand in verifier/README.md.
+set -eu
+LC_ALL=C
+export LC_ALL
+umask 077
+
+id=1234567812345678 # of every SM2 signature; openssl's own default is the empty one
+sm2_digits=06082A811CCF55018375
+form=sluice-report-manifest\ 1
+
+say() { printf 'verify.sh: %s\n' "$1" >&2; }
+
+give_up() {
+  say "$1"
+  exit 6
+}
+
+# refuse CAUSE WHY ends the judgement of a file.
+refuse() {
+  printf '%s: %s\n' "$1" "$2"
+  exit 4
+}
+
+# unread WHY does, too: nothing can be said of the file.
+unread() {
+  printf 'unreadable: %s\n' "$1"
+  exit 6
+}
+
+end() {
+  status=$?
+  rm -rf "$work"
+  case $status in 0 | 4 | 6) ;; *) say 'a program that is needed failed'; status=6 ;; esac
+  exit "$status"
+}
+
+[ $# = 2 ] || { say 'usage: verify.sh FILE ROOT.pem' && exit 2; }
+work=$(mktemp -d) || give_up 'no room for temporary files'
+trap end EXIT
+trap 'exit 6' HUP INT TERM
+
+sm3() { openssl dgst -sm3 -binary | hex; }
+hex() { od -A n -v -t x1 | tr -d ' \n'; }
+size_of() { wc -c <"$1" | tr -d ' '; }
+
+# cut_out FILE OFFSET SIZE
+cut_out() { tail -c +$(($2 + 1)) "$1" | head -c "$3"; }
+
+# printable TEXT: names of files are strangers', and a terminal acts upon some bytes.
+printable() { printf '%s' "$1" | tr -c '\040-\176\200-\377' '?'; }
+
+# verifies KEY SIGNATURE FILE
+verifies() { openssl dgst -sm3 -verify "$1" -sigopt "distid:$id" -signature "$2" "$3" >"$work/verified" 2>&1; }
+
+# The standard's own example (GB/T 32918.5 annex A) shows whether this openssl can do what is needed here.
+can_verify() {
+  printf '%s\n' '-----BEGIN PUBLIC KEY-----' \
+    'MFkwEwYHKoZIzj0CAQYIKoEcz1UBgi0DQgAECfnfMR5UIaFQ3X0WHkvFxnIXn60Y' \
+    'M/wHa7CP81bzUCDM6kkM4md1pS3G6nGMwapgCu0F+/NeCEpmMvYHLamtEw==' '-----END PUBLIC KEY-----' >"$work/example.pem"
+  printf '%s\n' 'MEYCIQD1oDsGSNLEYw7qxRPhu4GhWUTaOCfVt0FDrH6s7ucgswIhALG2qinfIS/Y' 'djGCvA1CHKG7kDj9H39C1IQLacSFu8Gq' |
+    openssl base64 -d -out "$work/example.signature" 2>"$work/errors" &&
+    printf '%s' 'message digest' >"$work/example" && verifies "$work/example.pem" "$work/example.signature" "$work/example" ||
+    give_up "$(openssl version 2>&1 | head -n 1) cannot check SM2 signatures; OpenSSL 3 with SM2 can"
+}
+
+# Reads strict DER as hex digits and writes what is needed of it. `take` is one of
+#   hole         hex digits from a PDF: writes the one element before the zeros, as escapes for printf
+#   certificate  a certificate of version 3 with SM2, and no extension that is unknown and critical, or twice: where what it signs is,
+#                and its signature
+#   signature    a signature, rule 3: whether its certificate is the one it names, whether that is as above, where the parts are,
+#                the digest, and the time as seconds since 1970 and as text
+# It ends with 1 where the DER is something else.
+# shellcheck disable=SC2016 # none of this is the shell's
+der='
+function byte(i) { return (index(digit, substr(h, 2 * i + 1, 1)) - 1) * 16 + index(digit, substr(h, 2 * i + 2, 1)) - 1 }
+function raw(from, to) { return substr(h, 2 * from + 1, 2 * (to - from)) }
+function demand(it) { if (!it) exit 1 }
+function want(hexes) { demand(substr(h, 2 * at + 1, length(hexes)) == hexes); at += length(hexes) / 2 }
+function element(end,  n, i) { # at `at`: sets tag, body and after
+  demand(at + 2 <= end)
+  tag = raw(at, at + 1); n = byte(at + 1); body = at + 2; after = body + n
+  if (n >= 128) {
+    n -= 128
+    demand(n >= 1 && n <= 2 && body + n <= end)
+    after = 0
+    for (i = 0; i < n; i++) after = after * 256 + byte(body + i)
+    demand(after >= (n == 1 ? 128 : 256))
+    body += n; after += body
+  }
+  demand(after <= end)
+}
+function enter(kind, end) { element(end); demand(tag == kind); at = body; return after }
+function inside(kind, end) { demand(enter(kind, end) == end) } # nothing follows it
+function skip(kind, end) { element(end); demand(tag == kind); at = after }
+
+function certificate(end,  whole, tbs, begin, inner, good) {
+  whole = enter("30", end); begin = at; tbs = enter("30", whole); signed = begin " " (tbs - begin)
+  begin = at; element(tbs); good = tag == "a0" && raw(begin, after) == "a003020102"
+  if (tag == "a0") at = after
+  begin = at; skip("02", tbs); serial = raw(begin, at)
+  begin = at; skip("30", tbs); inner = raw(begin, at)
+  begin = at; skip("30", tbs); name = raw(begin, at) serial
+  skip("30", tbs); skip("30", tbs)
+  begin = at; skip("30", tbs)
+  good = good && substr(raw(begin, at), 1, 54) == "3059301306072a8648ce3d020106082a811ccf5501822d03420004" && at - begin == 91
+  while (at < tbs) {
+    element(tbs)
+    if (tag == "a3") good = extensions(tbs) && good
+    else at = after
+  }
+  begin = at; skip("30", whole)
+  good = good && inner == sm2 && raw(begin, at) == sm2
+  begin = at; skip("03", whole); demand(at == whole && raw(body, body + 1) == "00")
+  signed = signed " " (body + 1) " " (whole - body - 1)
+  return good
+}
+function extensions(tbs,  all, one, begin, kind, seen, good) {
+  inside("a3", tbs); all = enter("30", tbs); demand(all == tbs)
+  good = 1
+  while (at < all) {
+    one = enter("30", all)
+    begin = at; skip("06", one); kind = raw(begin, at)
+    if (kind in seen) good = 0
+    seen[kind] = 1
+    element(one)
+    if (tag == "01" && kind != "0603551d13" && kind != "0603551d0f") good = 0
+    at = one
+  }
+  return good
+}
+function signature(size,  certificates, signer, from, to) {
+  inside("30", size); want("06092a864886f70d010702"); inside("a0", size); inside("30", size)
+  want("020101" "310c" sm3 "300b06092a864886f70d010701")
+  certificates = enter("a0", size); from = at; good = certificate(certificates); demand(at == certificates)
+  places = from " " (at - from)
+  inside("31", size); inside("30", size); want("020101")
+  element(size); demand(tag == "30"); signer = raw(body, after); at = after
+  want(sm3)
+  from = at; to = enter("a0", size); places = places " " from " " (to - from)
+  want("301806092a864886f70d010903310b06092a864886f70d010701"); signing_time(to)
+  want("302f06092a864886f70d01090431220420"); digest = raw(at, at + 32); at += 32; demand(at == to)
+  want(sm2)
+  inside("04", size)
+  print (signer == name), good, places, at, size - at, digest, seconds, text
+}
+function signing_time(end,  one, short, t, i, two, y, m, d, H, M, S) {
+  one = enter("30", end); want("06092a864886f70d010905"); inside("31", one)
+  element(one); demand(after == one && (tag == "17" || tag == "18")); short = tag == "17"
+  demand(after - body == (short ? 13 : 15) && raw(one - 1, one) == "5a")
+  for (i = body; i < one - 1; i++) { demand(substr(h, 2 * i + 1, 1) == "3"); two = substr(h, 2 * i + 2, 1); demand(two ~ /[0-9]/); t = t two }
+  if (short) t = (substr(t, 1, 2) < 50 ? "20" : "19") t
+  y = substr(t, 1, 4) + 0; m = substr(t, 5, 2) + 0; d = substr(t, 7, 2) + 0
+  H = substr(t, 9, 2) + 0; M = substr(t, 11, 2) + 0; S = substr(t, 13, 2) + 0
+  demand((short || y >= 2050) && m >= 1 && m <= 12 && d >= 1 && d <= days_in(y, m) && H < 24 && M < 60 && S < 60)
+  text = sprintf("%04d-%02d-%02dT%02d:%02d:%02dZ", y, m, d, H, M, S)
+  seconds = sprintf("%.0f", ((days(y, m, d) * 24 + H) * 60 + M) * 60 + S)
+  at = one
+}
+function days_in(y, m) { return m == 2 ? 28 + (y % 4 == 0 && y % 100 != 0 || y % 400 == 0) : 30 + (m == 4 || m == 6 || m == 9 || m == 11 ? 0 : 1) }
+function days(y, m, d) { # since 1970, in years that begin in March
+  if (m <= 2) { y--; m += 12 }
+  return y * 365 + int(y / 4) - int(y / 100) + int(y / 400) + int((153 * (m - 3) + 2) / 5) + d - 1 - 719468
+}
+{ h = h $0 }
+END {
+  digit = "0123456789abcdef"; sm3 = "300a06082a811ccf55018311"; sm2 = "300a06082a811ccf55018375"
+  size = length(h) / 2; at = 0
+  if (take == "hole") {
+    element(size); demand(tag == "30" && substr(h, 2 * after + 1) !~ /[^0]/)
+    for (at = 0; at < after; at++) printf "\\%03o", byte(at)
+  }
+  else if (take == "certificate") { good = certificate(size); demand(good && at == size); print signed }
+  else signature(size)
+}'
+
+# issued FILE OPTION...: whether the root vouches for the certificate.
+issued() {
+  of=$1
+  shift
+  openssl verify -x509_strict "$@" -no-CApath -no-CAstore -vfyopt "distid:$id" -CAfile "$work/root.pem" "$of" >"$work/verified" 2>&1
+}
+
+# usage_of FILE: what the certificate may do.
+usage_of() { openssl x509 -in "$1" -noout -ext basicConstraints,keyUsage 2>"$work/errors" || :; }
+
+read_root() {
+  # Read once and under a name of our own: some programs take some names for options.
+  [ -f "$1" ] && cat <"$1" >"$work/given" || give_up "$1: no file that can be read"
+  [ -s "$work/given" ] || give_up "$1: the file is empty"
+  # Nobody could tell which of several vouched.
+  [ "$(grep -a -c -e '-----BEGIN ' "$work/given")" -le 1 ] || give_up "$1: more than one certificate or key is in it: name one certificate"
+  openssl x509 -in "$work/given" -out "$work/root.pem" 2>"$work/errors" || give_up "$1: no certificate"
+  openssl x509 -in "$work/root.pem" -outform DER -out "$work/root.der"
+  usage=$(usage_of "$work/root.pem")
+  case $usage in *CA:TRUE*Certificate\ Sign*) ;; *) give_up "$1: it is no root of reports" ;; esac
+  # Its own signature, too, which openssl would check with the wrong ID.
+  hex <"$work/root.der" | awk -v take=certificate "$der" >"$work/parts" && read -r begin size value value_size <"$work/parts" &&
+    cut_out "$work/root.der" "$begin" "$size" >"$work/signed" && cut_out "$work/root.der" "$value" "$value_size" >"$work/signature" &&
+    openssl x509 -in "$work/root.pem" -noout -pubkey >"$work/key.pem" && verifies "$work/key.pem" "$work/signature" "$work/signed" &&
+    issued "$work/root.pem" -no_check_time || give_up "$1: it is no root of reports"
+}
+
+# judge PATH NAME: says why the file is not valid, or who signed it; in a process of its own, which may end at any step.
+judge() {
+  load "$1"
+  judge_loaded "$1" "$2"
+}
+
+load() { [ -f "$1" ] && cat <"$1" >"$work/file" 2>"$work/errors" || unread 'no file that can be read'; }
+
+judge_loaded() {
+  case $2 in ?*.pdf) pdf=yes ;; *) pdf=$(head -c 5 "$work/file" | hex) ;; esac
+  case $pdf in yes | 255044462d) judge_pdf ;; *) judge_beside "$1" "$2" ;; esac
+}
+
+# judge_named PATH NAME SIZE SM3 SHA-256: the same for a file that a manifest names; it vouches for one that has no signature.
+judge_named() {
+  [ -e "$1" ] || refuse missing 'it is not there'
+  load "$1"
+  [ "$(size_of "$work/file") $(sm3 <"$work/file") $(openssl dgst -sha256 -binary <"$work/file" | hex)" = "$3 $4 $5" ] ||
+    refuse digest 'it is not the file that the manifest names: size, SM3 or SHA-256 differ'
+  case $2 in *.pdf) pdf=yes ;; *) pdf=no ;; esac
+  [ $pdf = no ] && [ ! -e "$1.p7s" ] || judge_loaded "$1" "$2" >"$work/own"
+}
+
+judge_beside() {
+  [ -e "$1.p7s" ] || refuse unsigned "no signature $(printable "$2").p7s lies beside it"
+  [ -f "$1.p7s" ] && head -c 32769 <"$1.p7s" >"$work/cms" 2>"$work/errors" || unread 'the signature beside it cannot be read'
+  judge_signature "$(sm3 <"$work/file")"
+}
+
+# Prints each byte range of the file once, and how many there are, well written or not.
+byte_ranges() {
+  # Each slash begins a line, and nothing else does; of long lines, which would cost awk minutes, the first bytes are enough.
+  { printf '.' && cat "$work/file"; } | tr '/\n\000' '\n..' | cut -b 1-160 | awk '
+    /^ByteRange/ {
+      if (++words > 64) exit
+      if (match($0, /^ByteRange *\[ *0 +[1-9][0-9]* +[1-9][0-9]* +[0-9]+ *\]/) && RLENGTH < 128) {
+        range = substr($0, 1, RLENGTH); gsub(/[^0-9]+/, " ", range); split(range, n, " ")
+        if (length(n[2]) > 15 || length(n[3]) > 15 || length(n[4]) > 15 || n[4] ~ /^0./ || range in seen) next
+        seen[range] = 1
+        print n[2], n[3], n[4]
+      }
+    }
+    END { print "words", words + 0, 0 }'
+}
+
+# is_hole BEGIN END: whether upper-case hex digits between < and > stand there.
+is_hole() {
+  [ $(($2 - $1)) -ge 4 ] && [ $(($2 - $1)) -le 65538 ] && [ $((($2 - $1) % 2)) = 0 ] && [ "$2" -le "$size" ] || return 1
+  cut_out "$work/file" "$1" $(($2 - $1)) >"$work/hole"
+  [ "$(tr -d '0-9A-F' <"$work/hole" | hex)" = 3c3e ] && [ "$(head -c 1 "$work/hole")$(tail -c 1 "$work/hole")" = '<>' ]
+}
+
+judge_pdf() {
+  size=$(size_of "$work/file") words=0 framed=0 ours=0
+  byte_ranges >"$work/ranges"
+  while read -r begin after rest; do
+    if [ "$begin" = words ]; then words=$after; continue; fi
+    is_hole "$begin" "$after" || continue
+    framed=$((framed + 1))
+    case $(cat "$work/hole") in
+      *$sm2_digits*) ours=$((ours + 1)) from=$begin to=$after reach=$((after + rest)) && mv "$work/hole" "$work/digits" ;;
+      *) printf 'remark  a signature that is not SM2, over the first %s bytes: not judged\n' $((after + rest)) >>"$work/remarks" ;;
+    esac
+  done <"$work/ranges"
+  [ "$words" -le 64 ] || refuse malformed 'it has more than 64 /ByteRange'
+  [ $ours != 0 ] || [ "$words" -le $framed ] || refuse malformed 'it has a /ByteRange that does not lie around a signature, and no SM2 signature'
+  [ $ours != 0 ] || refuse unsigned 'it has no SM2 signature'
+  [ $ours = 1 ] || refuse malformed "it has $ours SM2 signatures; ours have one"
+  [ "$reach" -ge "$size" ] || refuse appended "$((size - reach)) bytes follow what was signed"
+  [ "$reach" -le "$size" ] || refuse malformed "it is cut off: $((reach - size)) bytes of what was signed are missing"
+  escapes=$(tr -d '<>' <"$work/digits" | tr A-F a-f | awk -v take=hole "$der") || refuse malformed 'its hole has something else than one signature and zeros'
+  # shellcheck disable=SC2059 # made of octal escapes alone
+  printf "$escapes" >"$work/cms"
+  judge_signature "$({ head -c "$from" "$work/file" && tail -c +$((to + 1)) "$work/file"; } | sm3)"
+}
+
+# judge_signature DIGEST: the signature in $work/cms over content of this SM3; rules 3 to 7, in their order.
+judge_signature() {
+  [ "$(size_of "$work/cms")" -le 32768 ] && hex <"$work/cms" | awk -v take=signature "$der" >"$work/parts" && [ -s "$work/parts" ] ||
+    refuse malformed 'its signature is not a CMS of the one form that reports have'
+  read -r named good certificate certificate_size attributes attributes_size value value_size digest seconds when <"$work/parts"
+  cut_out "$work/cms" "$certificate" "$certificate_size" >"$work/signer.der"
+  openssl x509 -inform DER -in "$work/signer.der" -out "$work/signer.pem" 2>"$work/errors" || refuse malformed 'what it has as certificate is none'
+  [ "$named" = 1 ] || refuse certificate 'the certificate in it is not the one that the signature names'
+  [ "$digest" = "$1" ] || refuse digest 'the content is not what was signed: it has another SM3'
+  issued "$work/signer.pem" -no_check_time || refuse certificate "the root does not vouch for it: $(grep -m 1 error "$work/verified" | tr -c '\040-\176\n' '?')"
+  usage=$(usage_of "$work/signer.pem")
+  case $usage in *CA:TRUE*) refuse certificate 'it is a CA, not a signer' ;; *Digital\ Signature*) ;; *) refuse certificate 'it may not sign data' ;; esac
+  [ "$good" = 1 ] || refuse certificate 'it is not a certificate of version 3 with SM2 and no critical extension that is unknown'
+  # What is signed is a SET (RFC 5652 section 5.4); in the signature stands the tag of its place.
+  { printf '\061' && cut_out "$work/cms" $((attributes + 1)) $((attributes_size - 1)); } >"$work/attributes"
+  cut_out "$work/cms" "$value" "$value_size" >"$work/signature"
+  openssl x509 -in "$work/signer.pem" -noout -pubkey >"$work/key.pem"
+  verifies "$work/key.pem" "$work/signature" "$work/attributes" || refuse signature "the signature is not by the key of its certificate"
+  issued "$work/signer.pem" -attime "$seconds" || refuse expired "signed at $when, when its certificate or the root was not valid"
+  printf '  signed by    %s\n' "$(openssl x509 -in "$work/signer.pem" -noout -subject -nameopt RFC2253 | sed 's/^subject=//')"
+  printf '  fingerprint  %s (SM3 of the certificate)\n  signed       %s, by the clock of who signed\n' "$(sm3 <"$work/signer.der")" "$when"
+}
+
+# tell NAME JUDGE ARGUMENT...: prints what is found of a file, and sets `status`.
+tell() {
+  name=$(printable "$1")
+  shift
+  : >"$work/remarks"
+  "$@" >"$work/said" & # in the background `set -e` holds
+  status=0
+  wait $! || status=$?
+  case $status in
+    0) printf 'valid  %s\n' "$name" ;;
+    4) printf 'tampered  %s: ' "$name" ;;
+    6) printf 'unchecked  %s: ' "$name" ;;
+    *) give_up 'a program that is needed failed' ;;
+  esac
+  cat "$work/said" "$work/remarks"
+}
+
+# Reads a manifest as Sluice writes it, JSON with a line for each member, and prints size, SM3, SHA-256 and name of each file.
+# It ends with 1 where it is written otherwise, and with 3 where a name is none of a file of its folder, or stands there twice.
+manifest_lines() {
+  awk -v form="$form" '
+    function fail(how) { failed = how; exit how }
+    function next_line() { if ((getline line) <= 0) fail(1) }
+    function member(key, ends) {
+      next_line()
+      if (index(line, "      \"" key "\": \"") != 1 || substr(line, length(line) - length(ends) + 1) != ends) fail(1)
+      return substr(line, length(key) + 12, length(line) - length(key) - 11 - length(ends))
+    }
+    NR == 1 && $0 != "{" { fail(1) }
+    { last = $0 }
+    $0 == "  \"form\": \"" form "\"," { forms++ }
+    $0 == "  \"files\": []," { lists++ }
+    $0 == "  \"files\": [" {
+      lists++
+      do {
+        next_line(); if (line != "    {") fail(1)
+        next_line(); if (line !~ /^      "bytes": [0-9]+,$/) fail(1)
+        gsub(/[^0-9]/, "", line); bytes = line
+        name = member("name", "\","); sha256 = member("sha256", "\","); sm3 = member("sm3", "\"")
+        next_line(); if (line != "    }," && line != "    }") fail(1)
+        if (name !~ /^[A-Za-z0-9][A-Za-z0-9._-]*$/ || length(name) > 128 || name == "manifest.json" || name in seen) refused = 1
+        seen[name] = 1
+        if (sm3 sha256 ~ /[^0-9a-f]/) fail(1)
+        print bytes, sm3, sha256, name
+      } while (line == "    },")
+      next_line(); if (line != "  ],") fail(1)
+    }
+    END {
+      if (failed || last != "}" || forms != 1 || lists != 1) exit 1
+      if (refused) exit 3
+    }' "$work/manifest"
+}
+
+# tell_named FOLDER: what is found of each file of the manifest, which is signed; sets `status` to the gravest.
+tell_named() {
+  mv "$work/file" "$work/manifest" # the bytes that were judged
+  status=0
+  [ "$(size_of "$work/manifest")" -le 4194304 ] && manifest_lines >"$work/lines" || status=$?
+  case $status in
+    0) ;;
+    3) printf 'tampered  manifest.json: malformed: it names what is no name of a file of its folder, or twice\n' && exit 4 ;;
+    *) printf 'unchecked  manifest.json: unreadable: it is no manifest of the form %s\n' "$form" && exit 6 ;;
+  esac
+  gravest=0 named=' '
+  while read -r bytes sm3 sha256 file; do
+    tell "$file" judge_named "$1/$file" "$file" "$bytes" "$sm3" "$sha256"
+    [ $status = 0 ] || [ $gravest = 4 ] || gravest=$status
+    named="$named$file "
+  done <"$work/lines"
+  remark_others "$1"
+  status=$gravest
+}
+
+# remark_others FOLDER: names what lies there and the manifest does not vouch for.
+remark_others() {
+  for path in "$1"/* "$1"/.[!.]* "$1"/..?*; do
+    [ -e "$path" ] || [ -L "$path" ] || continue
+    file=${path##*/}
+    signed=${file%.p7s}
+    case $file in
+      manifest.json | root.pem | verify.sh) continue ;;
+      *[!A-Za-z0-9._-]*) ;;
+      *) case "$named manifest.json " in *" $file "* | *" $signed "* | *" ${signed%.tsr} "*) continue ;; esac ;;
+    esac
+    printf 'remark  %s is not named by the manifest: not judged\n' "$(printable "$file")"
+  done
+}
+
+can_verify
+read_root "$2"
+path=$1
+[ ! -d "$path" ] || path=${path%/}/manifest.json
+case $path in */*) folder=${path%/*} ;; *) folder=. ;; esac
+tell "${path##*/}" judge "$path" "${path##*/}"
+if [ $status = 0 ] && [ "${path##*/}" = manifest.json ]; then
+  tell_named "$folder"
+fi
+[ $status != 0 ] || echo "SM2-compatible signature; not a certified commercial cryptography product (商用密码产品); key custody is the operator's."
+exit $status
