@@ -24,7 +24,7 @@ setup: .venv/requirements.txt.done .tools/opa.done ## Install what running needs
 	@$(MAKE) -s $(FONT).done || echo '    (everything but the reports works without it)' >&2
 
 setup-dev: .venv/requirements-dev.txt.done .tools/opa.done ## Install what testing needs, too
-	@$(MAKE) -s $(FONT).done
+	@SLUICE_FONT= $(MAKE) -s $(FONT).done
 
 test: format lint types imports dependencies policies verifier-tests tests ## Check everything; nothing else decides whether a change is good
 

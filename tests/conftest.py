@@ -13,6 +13,8 @@ pytest_plugins = [
     "tests.fixtures.serve",
     "tests.fixtures.signing",
     "tests.fixtures.log",
+    "tests.fixtures.subjects",
     "tests.fixtures.audit_process",
     "tests.fixtures.verifiers",
+    "tests.fixtures.report_font",
 ]

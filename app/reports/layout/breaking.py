@@ -52,7 +52,7 @@ def _cut(word: str, font: Font, size: float, width: float) -> list[str]:
     while (ends[-1] - (ends[begin - 1] if begin else 0)) * size > width:
         room = (ends[begin - 1] if begin else 0) + width / size
         end = max(begin + 1, bisect_right(ends, room))
-        joints = [match.end() for match in _JOINT.finditer(word, begin + (end - begin) // 2, end)]
+        joints = [match.end() for match in _JOINT.finditer(word, begin + (end - begin) // 3, end)]
         end = joints[-1] if joints else end
         parts.append(word[begin:end])
         begin = end

@@ -35,7 +35,7 @@ PATTERNS = (
     Pattern((0.80, 0.80, 0.80), ""),
     Pattern((1.0, 0.93, 0.82), "/\\"),
     Pattern((1.0, 1.0, 1.0), "-"),
-    Pattern((0.35, 0.35, 0.35), ""),
+    Pattern((0.56, 0.56, 0.56), ""),
     Pattern((0.88, 0.92, 0.96), "|"),
     Pattern((1.0, 1.0, 1.0), "-|"),
 )
@@ -51,7 +51,7 @@ class Area(NamedTuple):
 
 
 class Bars(Block):
-    """One chart, which is not broken over pages."""
+    """One chart, which is not broken over pages. Raises ValueError for a series that has not as many values as the chart has places."""
 
     above = 4.0
     below = 12.0
@@ -62,7 +62,7 @@ class Bars(Block):
         self._title = setter.cut(block.title, CHART, WIDTH)
         self._legend = [setter.cut(_named(each.name, sum(each.values)), LEGEND, WIDTH - LEFT - SWATCH - 6) for each in block.series]
         self._places = [setter.cut(place, TICK, WIDTH) for place in block.places]
-        self._totals = [sum(column) for column in zip(*(each.values for each in block.series), strict=True)]
+        self._totals = [sum(column) for _, *column in zip(block.places, *(each.values for each in block.series), strict=True)]
         self._empty = setter.one(ALL_ZERO, NOTE)
         self.full = self.least = TITLE_ROOM + PLOT_HEIGHT + AXIS_ROOM + LEGEND_LEADING * len(self._legend)
 

@@ -18,6 +18,8 @@ PADDING = 7.0
 BAR = 3.0
 INDENT = 2
 """Columns by which the rest of a broken line is set in."""
+HEADING_LINES = 4
+"""A heading that is longer is cut, and `…` ends it; its bookmark has all of it."""
 COLUMN = 0.6
 """Width of a column of the grid of Lines, in parts of the size."""
 _RUN = re.compile(r"[^ ]+(?: [^ ]+)*")
@@ -79,7 +81,7 @@ class Titled(Prose):
     def __init__(self, heading: Heading, setter: Typesetter, depth: int, key: str) -> None:
         face = HEADINGS[heading.level - 1]
         words = both(heading.text).replace("\n", " ")
-        super().__init__(setter.lines(words, face, WIDTH), setter.font, below=SPACE_BELOW[heading.level - 1])
+        super().__init__(setter.few(words, face, WIDTH, HEADING_LINES), setter.font, below=SPACE_BELOW[heading.level - 1])
         self.above = SPACE_ABOVE[heading.level - 1]
         self.least = self.full
         self.begins_page = heading.level == 1

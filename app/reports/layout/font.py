@@ -55,7 +55,7 @@ class Font:
             raise FontRefused(f"font: {path}: has PostScript outlines (OTF), and TrueType ones are needed", field="font")
         try:
             self._ttf = TTFont(f"report-{self.sha256[:16]}", str(path), asciiReadable=True, shapable=False)
-            self._outlines = _lengths_of_outlines(self._ttf.face)
+            self._outlines = _lengths_of_outlines(self._ttf.face, len(content))
         except (TTFError, struct.error, ValueError, KeyError, IndexError, AssertionError) as error:
             raise FontRefused(f"font: {path}: not a TrueType font that can be embedded: {error}", field="font") from None
         self._glyphs: dict[int, int] = self._ttf.face.charToGlyph
@@ -126,8 +126,13 @@ class _Widths(dict[str, float]):
         return width
 
 
-def _lengths_of_outlines(face: Any) -> list[int]:
-    """Of each glyph, in bytes; 0 is one that draws nothing (table loca of the OpenType specification)."""
+def _lengths_of_outlines(face: Any, size: int) -> list[int]:
+    """Of each glyph, in bytes; 0 is one that draws nothing (table loca of the OpenType specification).
+
+    Raises ValueError where the file, of `size` bytes, ends before one of its tables does.
+    """
+    if any(table["offset"] + table["length"] > size for table in face.tables):
+        raise ValueError("a part of it is missing")
     face.seek_table("head")
     face.skip(50)
     long_offsets = face.read_ushort() == 1

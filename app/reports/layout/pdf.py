@@ -6,9 +6,11 @@ Nothing in a text is markup, a link or an address that is fetched: texts are dra
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from io import BytesIO
 from typing import Any
 
+from reportlab.pdfgen.canvas import Canvas
 from reportlab.platypus import BaseDocTemplate, Frame, PageTemplate
 from reportlab.platypus.flowables import CondPageBreak, Flowable, Spacer
 
@@ -62,8 +64,20 @@ def render(document: Document, font: Font) -> Rendered:
     check_template(font, map(both, (NONE, CONTINUED, ALL_ZERO, NOT_ALL, PAGE)))
     setter, file = Typesetter(font), BytesIO()
     pages = _Pages(file, document, setter)
-    pages.build(list(_story(document, setter)))
+    pages.build(list(_story(document, setter)), canvasmaker=_Canvas)
     return Rendered(file.getvalue(), pages.count, dict(sorted(setter.missing.items())))
+
+
+class _Canvas(Canvas):  # type: ignore[misc]  # reportlab has no types
+    """A canvas whose file's id comes from what its pages show, where reportlab's comes from the title and SOURCE_DATE_EPOCH."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._doc.signature = blake2b(digest_size=16)
+
+    def showPage(self) -> None:  # noqa: N802 - reportlab's name
+        self._doc.signature.update("\n".join(self._code).encode())
+        super().showPage()
 
 
 class _Pages(BaseDocTemplate):  # type: ignore[misc]  # reportlab has no types
@@ -88,13 +102,15 @@ class _Pages(BaseDocTemplate):  # type: ignore[misc]  # reportlab has no types
         self._made = instant(document.made, "made")
         self._footer = setter.cut(document.footer, FOOTER, WIDTH - NUMBERS_ROOM)
         frame = Frame(MARGIN, BOTTOM, WIDTH, HEIGHT, leftPadding=0, rightPadding=0, topPadding=0, bottomPadding=0)
-        self.addPageTemplates(PageTemplate(frames=[frame], onPage=self._begin_page))
+        self.addPageTemplates(PageTemplate(frames=[frame], onPage=self._begin_page, onPageEnd=self._end_page))
 
     def _begin_page(self, canvas: Any, _template: BaseDocTemplate) -> None:
         self.count = canvas.getPageNumber()
         if self.count == 1:
             canvas.setDateFormatter(lambda *_: f"{self._made:D:%Y%m%d%H%M%S}Z")
             canvas.showOutline()
+
+    def _end_page(self, canvas: Any, _template: BaseDocTemplate) -> None:
         right, y = MARGIN + WIDTH, BOTTOM - 26
         canvas.setStrokeGray(RULE)
         canvas.setLineWidth(0.5)

@@ -20,6 +20,8 @@ PADDING = 2.6
 LONG = HEIGHT / 3
 """A row higher than this may be broken though the next page could hold it."""
 LEAST_LINES = 2
+HEAD_LINES = 8
+"""A column's title that is longer is cut, and `…` ends it."""
 NONE = Words("（无）", "(none)")
 CONTINUED = Words("（接上页）", "(continued)")
 
@@ -53,8 +55,10 @@ class Grid:
         self._set: dict[int, Row] = {}
 
     def name_columns(self, titles: Sequence[Text]) -> None:
-        """Give the table a head."""
-        self.head = self._row(titles, [replace(HEAD, align=face.align) for face in self.faces])
+        """Give the table a head. Raises ValueError where there are not as many titles as columns."""
+        heads = [replace(HEAD, align=face.align) for face in self.faces]
+        rooms = [width - 2 * GUTTER for width in self.widths]
+        self.head = Row.of([self.setter.few(*cell, HEAD_LINES) for cell in zip(titles, heads, rooms, strict=True)])
 
     @property
     def head_height(self) -> float:
@@ -63,7 +67,7 @@ class Grid:
     def row(self, number: int) -> Row:
         """The row of that number, from 0."""
         if number not in self._set:
-            self._set[number] = self._row(self.rows[number], self.faces)
+            self._set[number] = self._row(self.rows[number])
         return self._set[number]
 
     def forget(self, before: int) -> None:
@@ -84,9 +88,9 @@ class Grid:
     def _mark(self, column: int) -> Line:
         return self.setter.cut(CONTINUED, replace(self.faces[column], grey=MUTED, bold=False), self.widths[column] - 2 * GUTTER)
 
-    def _row(self, cells: Sequence[Text], faces: Sequence[Face]) -> Row:
+    def _row(self, cells: Sequence[Text]) -> Row:
         lines = self.setter.lines
-        return Row.of([lines(cell, face, width - 2 * GUTTER) for cell, face, width in zip(cells, faces, self.widths, strict=True)])
+        return Row.of([lines(cell, face, width - 2 * GUTTER) for cell, face, width in zip(cells, self.faces, self.widths, strict=True)])
 
 
 def _fitting(cell: Sequence[Line], room: float) -> int:

@@ -45,9 +45,17 @@ class Typesetter:
             return self._lines(text.zh, face, width)
         return self._lines(text.zh, face, width) + self._lines(text.en, second(face), width)
 
+    def few(self, text: Text, face: Face, width: float, most: int) -> list[Line]:
+        """As `lines`, but at most so many; where there would be more, `…` ends the last."""
+        lines = self.lines(text, face, width)
+        if len(lines) <= most:
+            return lines
+        *whole, last = lines[:most]
+        return [*whole, self.cut(f"{last.text}{lines[most].text}…", last.face, width)]
+
     def one(self, text: Text, face: Face) -> Line:
-        """Both languages in one line, however long it is."""
-        shown = self.shown(both(text))
+        """Both languages in one line, however long it is; line ends are spaces."""
+        shown = self.shown(both(text).replace("\n", " "))
         return Line(shown, self.font.width(shown, face.size), face)
 
     def cut(self, text: Text, face: Face, width: float) -> Line:
