@@ -16,6 +16,7 @@ from asn1crypto import keys as asn1_keys
 
 from app.errors import SluiceError
 from app.signing.sm2 import KeyRefused, PrivateKey, PublicKey
+from app.signing.uses import LOG, KeyUse
 
 ROOT_LIFE = timedelta(days=20 * 365)  # outlives the longest retention of entries that its signers signed
 SIGNER_LIFE = timedelta(days=2 * 365)  # to be replaced each year; the second is for those who are late
@@ -39,7 +40,7 @@ class CertificateRefused(SluiceError):
     code = "certificate_refused"
     status = 422
     exit_code = 4
-    hint = "Compare its SM3 fingerprint with `sluice audit keys export-public`, and the root's with the one you were given."
+    hint = "Compare its SM3 fingerprint with `sluice audit keys export-public` or `sluice report keys export-public`, and the root's with the one you were given."
 
 
 @dataclass(frozen=True)
@@ -107,17 +108,17 @@ class Certificate:
         return x509.Certificate.load(self.der, strict=True)
 
 
-def make_root(key: PrivateKey, now: datetime) -> Certificate:
+def make_root(key: PrivateKey, now: datetime, use: KeyUse = LOG) -> Certificate:
     """A certificate with which `key` may issue signers, signed by itself."""
     extensions = {
         "basic_constraints": (True, x509.BasicConstraints({"ca": True, "path_len_constraint": 0})),
         "key_usage": (True, x509.KeyUsage({"key_cert_sign", "crl_sign"})),
     }
-    name = _name("audit root", key.spki)
+    name = _name(f"{use.section} root", key.spki)
     return _issue(name, key.spki, extensions, (now - BACKDATED, now + ROOT_LIFE), issuer=name, key=key)
 
 
-def make_signer(spki: bytes, root_key: PrivateKey, root: Certificate, now: datetime) -> Certificate:
+def make_signer(spki: bytes, root_key: PrivateKey, root: Certificate, now: datetime, use: KeyUse = LOG) -> Certificate:
     """A certificate for the signer with public key `spki`, issued by `root`; it ends no later than the root does."""
     extensions = {
         "basic_constraints": (True, x509.BasicConstraints({"ca": False})),
@@ -125,7 +126,7 @@ def make_signer(spki: bytes, root_key: PrivateKey, root: Certificate, now: datet
     }
     issuer = root._parsed.subject  # noqa: SLF001 - its bytes, which text would lose
     valid = (now - BACKDATED, min(now + SIGNER_LIFE, root.not_after))
-    return _issue(_name("audit signer", spki), spki, extensions, valid, issuer=issuer, key=root_key)
+    return _issue(_name(f"{use.section} signer", spki), spki, extensions, valid, issuer=issuer, key=root_key)
 
 
 def verify_root(root: Certificate) -> None:

@@ -1,4 +1,4 @@
-"""Where in the folder of the log's keys what is, and how it is read: certificates without, private keys with the passphrase.
+"""Where in a folder of keys what is, and how it is read: certificates without, private keys with the passphrase.
 
 When down: a file that is missing, damaged or open to others is a ConfigError that names it and the remedy.
 """
@@ -15,6 +15,7 @@ from app import private_files
 from app.errors import ConfigError, SluiceError
 from app.signing.certificates import Certificate, CertificateRefused, verify_issued
 from app.signing.sm2 import KeyRefused, PrivateKey
+from app.signing.uses import LOG, KeyUse
 
 SIGNER_FILE = re.compile(r"([0-9]{4,})\.pem")
 MAX_MAKER_BYTES = 128
@@ -49,7 +50,7 @@ def signer_file(folder: Path, number: int) -> Path:
 
 
 def write_maker(folder: Path, number: int, maker: str | None) -> None:
-    """Note beside the signer `number` who had it made or brought it: an operator, or None for the process of the log. Raises ConfigError."""
+    """Note beside the signer `number` who had it made or brought it: an operator, or None for the process that signs. Raises ConfigError."""
     file = _maker_file(folder, number)
     if maker is not None:
         private_files.replace(file, maker.encode())
@@ -79,11 +80,11 @@ def newest_signer(folder: Path) -> int:
     return max((int(match[1]) for name in names if (match := SIGNER_FILE.fullmatch(name))), default=0)
 
 
-def read_certificates(folder: Path) -> Certificates:
+def read_certificates(folder: Path, use: KeyUse = LOG) -> Certificates:
     """The certificates in `folder`, each signer's checked against the root; takes no passphrase. Raises ConfigError."""
     newest = newest_signer(folder)
     if not newest:
-        hint = "`sluice audit run` makes one at its first start; `sluice audit keys import` takes yours."
+        hint = f"{use.first}; `{use.command} import` takes yours."
         raise ConfigError(f"{folder}: has no signer yet", hint=hint)
     private_files.check_folder(folder)
     root = read_certificate(root_file(folder))
@@ -104,15 +105,15 @@ def read_root(folder: Path) -> Certificate | None:
     return read_certificate(file) if file.exists() else None
 
 
-def refuse_another_root(folder: Path, here: Certificate | None, of_log: Certificate) -> None:
-    """Raise ConfigError unless the root `here`, in `folder`, is that of the log: it has one for ever, under which verifiers know it."""
-    if here is not None and here.fingerprint == of_log.fingerprint:
+def refuse_another_root(folder: Path, here: Certificate | None, first: Certificate, use: KeyUse = LOG) -> None:
+    """Raise ConfigError unless the root `here`, in `folder`, is the `first` of this use: it has one for ever, under which verifiers know it."""
+    if here is not None and here.fingerprint == first.fingerprint:
         return
     found = f"has another, {here.fingerprint.hex()}" if here else "has none"
     raise ConfigError(
-        f"the root of this log is {of_log.fingerprint.hex()}, and {folder} {found}",
-        hint="Put the log's own folder of keys back from its backup, or name it with audit.keys. No other root can take over: a new log is a new database.",
-        field="audit.keys",
+        f"the root of {use.whose} is {first.fingerprint.hex()}, and {folder} {found}",
+        hint=f"Put the folder of its keys back from its backup, or name it with {use.keys_field}. {use.other_root}",
+        field=use.keys_field,
     )
 
 
@@ -123,12 +124,11 @@ def read_certificate(file: Path) -> Certificate:
         return Certificate.load_pem(text)
 
 
-def read_key(file: Path, passphrase: bytes, certificate: Certificate) -> PrivateKey:
+def read_key(file: Path, passphrase: bytes, certificate: Certificate, use: KeyUse = LOG) -> PrivateKey:
     """The private key in `file`, which must be that of `certificate`. Raises ConfigError."""
     text = _read(file)
-    with told(
-        file, f"Is the passphrase (audit.passphrase; where that is not set, secrets/audit-passphrase) that of this folder? If so: {RESTORE}"
-    ):
+    passphrase_is = f"{use.passphrase_field}; where that is not set, secrets/{use.passphrase_file}"
+    with told(file, f"Is the passphrase ({passphrase_is}) that of this folder? If so: {RESTORE}"):
         key = load_key(text, passphrase)
         check_pair(key, certificate)
     return key

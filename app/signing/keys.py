@@ -1,10 +1,10 @@
-"""The folder of the log's keys: a root that issues signers, and the signers, of which the newest signs.
+"""A folder of keys, of the log or of the reports: a root that issues signers, and the signers, of which the newest signs.
 
     root.pem            the root's certificate
     root.key            its private key; not here where an operator keeps it elsewhere
     signers/0001.pem    certificates of all signers that ever were, in their order
     signers/0002.key    the private key of the newest alone
-    signers/0002.by     who ran the command that made or brought it; not there for one that the process of the log made
+    signers/0002.by     who ran the command that made or brought it; not there for one that the process that signs made
     lock                held by whoever changes the folder
 
 Private keys are PKCS#8, encrypted with one passphrase; files are 0600 in folders of 0700. The private key of a signer goes when the
@@ -23,6 +23,7 @@ from pathlib import Path
 
 from app import private_files
 from app.errors import ConfigError
+from app.setting_sections import AuditSettings, ReportSettings
 from app.settings import Settings
 from app.signing.certificates import Certificate, make_root, make_signer, verify_issued, verify_root
 from app.signing.key_files import (
@@ -42,13 +43,17 @@ from app.signing.key_files import (
     write_maker,
 )
 from app.signing.sm2 import PrivateKey
+from app.signing.uses import LOG, REPORTS, KeyUse
 
-FOLDER = "audit-keys"
+
+def keys_folder(settings: Settings, var: Path, use: KeyUse = LOG) -> Path:
+    """Where the keys of this use are, with these settings and `var`."""
+    return Path(section_of(settings, use).keys or var / use.folder)
 
 
-def keys_folder(settings: Settings, var: Path) -> Path:
-    """Where the log's keys are, with these settings and `var`."""
-    return Path(settings.audit.keys or var / FOLDER)
+def section_of(settings: Settings, use: KeyUse) -> AuditSettings | ReportSettings:
+    """The settings of the keys of this use."""
+    return settings.report if use is REPORTS else settings.audit
 
 
 class KeyFolder:
@@ -61,8 +66,9 @@ class KeyFolder:
     """The key that signs now."""
     _certificates: Certificates
 
-    def __init__(self, path: Path, passphrase: bytes) -> None:
+    def __init__(self, path: Path, passphrase: bytes, use: KeyUse = LOG) -> None:
         self.path = path
+        self._use = use
         self._passphrase = passphrase
         self._opened_root: Certificate | None = None
 
@@ -108,15 +114,14 @@ class KeyFolder:
 
     def check(self, now: datetime) -> None:
         """Open it as `open` does, and change nothing in the folder. Raises ConfigError."""
-        certificates = read_certificates(self.path)
+        certificates = read_certificates(self.path, self._use)
         if self._opened_root:
-            refuse_another_root(self.path, certificates.root, self._opened_root)
+            refuse_another_root(self.path, certificates.root, self._opened_root, self._use)
         newest, file = certificates.signers[-1], signer_file(self.path, len(certificates.signers))
-        with told(
-            file, "`sluice audit keys rotate` issues the next one, `import` takes one that you issued. Or is this machine's clock wrong?"
-        ):
+        remedy = f"`{self._use.command} rotate` issues the next one, `import` takes one that you issued. Or is this machine's clock wrong?"
+        with told(file, remedy):
             verify_issued(newest, certificates.root, now)
-        self.signer, self._certificates = read_key(file.with_suffix(".key"), self._passphrase, newest), certificates
+        self.signer, self._certificates = self._read_key(file, newest), certificates
         self._opened_root = certificates.root
 
     def current_changed(self) -> bool:
@@ -127,14 +132,14 @@ class KeyFolder:
             return False
 
     def maker(self, signer: Certificate) -> str | None:
-        """The operator who had this signer made or brought it; None where the process of the log did, or nobody knows."""
+        """The operator who had this signer made or brought it; None where the process that signs did, or nobody knows."""
         return read_maker(self.path, self._certificates.signers.index(signer) + 1)
 
     def rotate(self, now: datetime, *, operator: str | None = None) -> Certificate:
         """Issue the next signer, open it, and remove the private key of the last one. Raises ConfigError."""
-        read_certificates(self.path)  # before anything is made where there is nothing to rotate
+        read_certificates(self.path, self._use)  # before anything is made where there is nothing to rotate
         with self._locked():
-            signers = read_certificates(self.path).signers
+            signers = read_certificates(self.path, self._use).signers
             self._issue(len(signers) + 1, now, operator)
         self.open(now)
         return self.certificate
@@ -144,7 +149,7 @@ class KeyFolder:
     ) -> Certificate:
         """Take a signer that an operator's own root issued as the next one. Raises ConfigError; nothing changed then.
 
-        `root` may be left out where the folder has one, and must be the same otherwise: a log keeps its root.
+        `root` may be left out where the folder has one, and must be the same otherwise: a folder keeps its root.
         """
         with self._locked():
             newest = newest_signer(self.path)
@@ -163,8 +168,8 @@ class KeyFolder:
         file, here = root_file(self.path), read_root(self.path)
         if here and given and here.fingerprint != given.fingerprint:
             raise ConfigError(
-                f"{file}: another root than --root; a log keeps its root",
-                hint="Name an empty folder with audit.keys before the log begins.",
+                f"{file}: another root than --root; {self._use.keeps}",
+                hint=f"Name an empty folder with {self._use.keys_field} before anything is signed.",
             )
         if not (root := given or here):
             raise ConfigError("--root: this folder has no root yet", hint="Name the certificate of the root that issued the signer.")
@@ -174,8 +179,8 @@ class KeyFolder:
 
     def _refuse_unfit_import(self, certificate: Certificate) -> None:
         """The keys of a folder have one passphrase, and nobody signs again who was replaced."""
-        signers = read_certificates(self.path).signers
-        read_key(signer_file(self.path, len(signers)).with_suffix(".key"), self._passphrase, signers[-1])
+        signers = read_certificates(self.path, self._use).signers
+        self._read_key(signer_file(self.path, len(signers)), signers[-1])
         if certificate.spki in {signer.spki for signer in signers}:
             raise ConfigError(f"--certificate: the key of {certificate.subject!r} is in this folder already", hint="Import a new key.")
 
@@ -185,7 +190,7 @@ class KeyFolder:
         if not root.exists():
             key = PrivateKey.generate()
             write_key(root.with_suffix(".key"), key, self._passphrase)
-            private_files.replace(root, make_root(key, now).pem.encode())
+            private_files.replace(root, make_root(key, now, self._use).pem.encode())
         self._issue(1, now, None)
 
     def _issue(self, number: int, now: datetime, operator: str | None) -> None:
@@ -194,14 +199,18 @@ class KeyFolder:
         if not key_file.exists():
             raise ConfigError(
                 f"{key_file}: not here, so no signer can be issued here",
-                hint="Issue one where the root's key is, and take it in with `sluice audit keys import`.",
+                hint=f"Issue one where the root's key is, and take it in with `{self._use.command} import`.",
             )
-        root_key = read_key(key_file, self._passphrase, root)
+        root_key = self._read_key(file, root)
         key = PrivateKey.generate()
-        certificate = make_signer(key.spki, root_key, root, now)
-        with told(file, "Is this machine's clock right? A root whose time is over takes a new log with keys of its own."):
+        certificate = make_signer(key.spki, root_key, root, now, self._use)
+        with told(file, f"Is this machine's clock right? When the time of a root is over, it takes {self._use.over}."):
             verify_issued(certificate, root, now)
         self._install(number, key, certificate, operator)
+
+    def _read_key(self, file: Path, certificate: Certificate) -> PrivateKey:
+        """The private key beside `file`, which is that of `certificate`. Raises ConfigError."""
+        return read_key(file.with_suffix(".key"), self._passphrase, certificate, self._use)
 
     def _install(self, number: int, key: PrivateKey, certificate: Certificate, operator: str | None) -> None:
         """The certificate comes last: it makes the signer the newest, and by then its key is there."""
@@ -219,7 +228,7 @@ class KeyFolder:
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
         """The folder, made (0700) if need be, for this process alone to change."""
-        with told(self.path, "Let this user write to it, or name another folder with audit.keys."):
+        with told(self.path, f"Let this user write to it, or name another folder with {self._use.keys_field}."):
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             owner = self.path.stat().st_uid
         private_files.check_folder(self.path)

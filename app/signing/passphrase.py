@@ -1,4 +1,4 @@
-"""The passphrase of the log's keys: from a file outside of what serve keeps, or from a descriptor, never from the settings themselves.
+"""The passphrase of a folder of keys: from a file outside of what serve keeps, or from a descriptor, never from the settings themselves.
 
 A copy of --var, such as a backup, then holds the encrypted keys without what opens them.
 When down: a passphrase that cannot be read, or that others could read, is a ConfigError; no key is opened or made without it.
@@ -16,10 +16,9 @@ from app.errors import ConfigError
 from app.setting_sections import EMBEDDED
 from app.settings import Settings
 from app.signing.key_files import newest_signer
-from app.signing.keys import keys_folder
+from app.signing.keys import keys_folder, section_of
+from app.signing.uses import LOG, KeyUse
 
-FIELD = "audit.passphrase"
-FILE = "audit-passphrase"
 MIN_BYTES = 12  # each guess costs 600 000 hashes; below this length that is not enough
 MAX_BYTES = 1024  # a wrong file, not a passphrase
 RANDOM_BYTES = 32
@@ -28,42 +27,43 @@ BACK = "Put the file back from your backup."
 log = structlog.get_logger()
 
 
-def passphrase_of(settings: Settings, var: Path) -> bytes:
+def passphrase_of(settings: Settings, var: Path, use: KeyUse = LOG) -> bytes:
     """The passphrase that the settings name; with an embedded database and no setting, one that is made for trying. Raises ConfigError.
 
     A descriptor is read to its end and closed, so it can be asked once.
     """
-    kind, _, number = settings.audit.passphrase.partition(":")
+    kind, _, number = section_of(settings, use).passphrase.partition(":")
     if kind == "fd":
-        return _checked(_from_descriptor(number, FIELD), FIELD)
-    return known_passphrase(settings, var) or _for_trying(secrets_folder(settings, var) / FILE)
+        return _checked(_from_descriptor(number, use.passphrase_field), use.passphrase_field)
+    return known_passphrase(settings, var, use) or _for_trying(secrets_folder(settings, var) / use.passphrase_file, use)
 
 
-def known_passphrase(settings: Settings, var: Path) -> bytes | None:
+def known_passphrase(settings: Settings, var: Path, use: KeyUse = LOG) -> bytes | None:
     """The same without side effects: None where a descriptor would be used up, or where none was made yet. Raises ConfigError."""
-    kind, _, place = settings.audit.passphrase.partition(":")
+    field = use.passphrase_field
+    kind, _, place = section_of(settings, use).passphrase.partition(":")
     if kind == "fd":
         return None
     if kind == "file":
-        return _checked(_from_file(Path(place).absolute(), var, settings), FIELD)
+        return _checked(_from_file(Path(place).absolute(), field, (var, keys_folder(settings, var, use))), field)
     if settings.database.url == EMBEDDED:
-        return _made_for_trying(secrets_folder(settings, var) / FILE, keys_folder(settings, var))
+        return _made_for_trying(secrets_folder(settings, var) / use.passphrase_file, keys_folder(settings, var, use))
     raise ConfigError(
-        f"{FIELD}: not set, and the database is not the embedded one",
+        f"{field}: not set, and the database is not the embedded one",
         hint="Write a passphrase to a file outside of --var with mode 0600 (`openssl rand -base64 32` makes one) and set it to file:PATH.",
-        field=FIELD,
+        field=field,
     )
 
 
-def _from_file(path: Path, var: Path, settings: Settings) -> bytes:
-    for folder in (var, Path(settings.audit.keys or var)):
+def _from_file(path: Path, field: str, beside: tuple[Path, ...]) -> bytes:
+    for folder in beside:
         if path.resolve().is_relative_to(folder.resolve()):
             raise ConfigError(
-                f"{FIELD}: {path} lies in {folder}, beside the keys that it opens",
+                f"{field}: {path} lies in {folder}, beside the keys that it opens",
                 hint="Keep it elsewhere, so that no copy of that folder holds both.",
-                field=FIELD,
+                field=field,
             )
-    return private_files.read(path, named_by=FIELD)
+    return private_files.read(path, named_by=field)
 
 
 def read_passphrase(field: str, value: str) -> bytes:
@@ -81,7 +81,7 @@ def _from_descriptor(number: str, field: str) -> bytes:
     except (OSError, ValueError, TypeError):  # the last for a number that no descriptor can have
         raise ConfigError(
             f"{field}: {number!r} is no descriptor that is open for reading",
-            hint="Open it for this command, such as `sluice audit run 3< FILE` with fd:3; it is read once.",
+            hint="Open it for this command, such as with `3< FILE` at its end and fd:3; it is read once.",
             field=field,
         ) from None
 
@@ -94,8 +94,9 @@ def _made_for_trying(file: Path, keys: Path) -> bytes | None:
     return None
 
 
-def _for_trying(file: Path) -> bytes:
-    log.info("audit_keys_for_trying", file=str(file), hint=f"what opens the log's keys lies beside them; for more than trying set {FIELD}")
+def _for_trying(file: Path, use: KeyUse) -> bytes:
+    event, hint = f"{use.section}_keys_for_trying", f"what opens the keys of {use.whose} lies beside them; for more than trying set {use.passphrase_field}"
+    log.info(event, file=str(file), hint=hint)
     return _checked(private_files.write_once(file, secrets.token_urlsafe(RANDOM_BYTES).encode()), str(file), BACK)
 
 

@@ -1,4 +1,4 @@
-"""Entries of keys: those that callers of the API present, and those that the log is signed with. No key is in any of them."""
+"""Entries of keys: those that callers of the API present, and those that the log and the reports are signed with. No key is in any."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -6,8 +6,10 @@ from typing import Any, Literal
 
 from app.audit.records.entry import Entry, make_entry
 from app.instants import rfc3339
+from app.signing.certificates import Certificate
 
-Use = Literal["api", "log"]
+Use = Literal["api", "log", "report"]
+Signs = Literal["log", "report"]
 
 
 def key_created(
@@ -23,19 +25,26 @@ def key_revoked(*, recorded: datetime, operator: str, key_id: str, name: str) ->
     return _key("key.revoked", recorded, operator, key_id, "api", before={"name": name})
 
 
-def signer_created(*, recorded: datetime, operator: str, signer: Mapping[str, Any]) -> Entry:
-    """The log's first signing key was made. `signer`: what signer_facts gives."""
-    return _key("key.created", recorded, operator, signer["fingerprint"], "log", after=signer)
+def signer_created(*, recorded: datetime, operator: str, signer: Certificate, use: Signs = "log") -> Entry:
+    """The first key that signs the log, or the reports, was made."""
+    after = _facts(signer)
+    return _key("key.created", recorded, operator, after["fingerprint"], use, after=after)
 
 
-def signer_rotated(*, recorded: datetime, operator: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Entry:
-    """The log is signed with another key from now on. `before`, `after`: what signer_facts gives."""
-    return _key("key.rotated", recorded, operator, after["fingerprint"], "log", before=before, after=after)
+def signer_rotated(*, recorded: datetime, operator: str, before: Certificate, after: Certificate, use: Signs = "log") -> Entry:
+    """The log is, or the reports are, signed with another key from now on."""
+    states = {"before": _facts(before), "after": _facts(after)}
+    return _key("key.rotated", recorded, operator, states["after"]["fingerprint"], use, **states)
 
 
-def signer_facts(*, fingerprint: str, subject: str, not_before: datetime, not_after: datetime) -> dict[str, Any]:
+def _facts(certificate: Certificate) -> dict[str, Any]:
     """What entries say of a signer: its certificate by fingerprint (hex), subject and time."""
-    return {"fingerprint": fingerprint, "subject": subject, "not_before": rfc3339(not_before), "not_after": rfc3339(not_after)}
+    return {
+        "fingerprint": certificate.fingerprint.hex(),
+        "subject": certificate.subject,
+        "not_before": rfc3339(certificate.not_before),
+        "not_after": rfc3339(certificate.not_after),
+    }
 
 
 def _key(kind: str, recorded: datetime, operator: str, key_id: str, use: Use, **states: Mapping[str, Any]) -> Entry:

@@ -136,7 +136,7 @@ KINDS = {
     "policy.refused": _kind(
         "New rules were refused; those in force stay.", "problem", "policy_revision previous_revision", outcomes="refused"
     ),
-    "key.created": _kind("A key was made, of the API or to sign the log with.", "key use after"),
+    "key.created": _kind("A key was made, of the API or to sign the log or the reports with.", "key use after"),
     "key.rotated": _kind("A key took the place of another.", "key use before after"),
     "key.revoked": _kind("A key was revoked.", "key use before", "reason"),
     "report.made": _kind(

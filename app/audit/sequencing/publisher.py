@@ -11,7 +11,7 @@ import structlog
 
 from app.audit.format.checkpoint import Checkpoint, key_id, open_note, sign_note
 from app.audit.records.entry import SERVICE, Entry
-from app.audit.records.key import signer_created, signer_facts, signer_rotated
+from app.audit.records.key import signer_created, signer_rotated
 from app.audit.sequencing.head import newest
 from app.audit.sequencing.queries import QUERIES
 from app.audit.sequencing.root import check_root
@@ -90,16 +90,7 @@ class Publisher:
         return [Certificate.load(before) for (before,) in added if before is not None]
 
     def _entry(self, certificate: Certificate, before: list[Certificate]) -> Entry:
-        after, recorded, operator = _facts(certificate), self._clock.utcnow(), self._keys.maker(certificate) or SERVICE
+        recorded, operator = self._clock.utcnow(), self._keys.maker(certificate) or SERVICE
         if not before:
-            return signer_created(recorded=recorded, operator=operator, signer=after)
-        return signer_rotated(recorded=recorded, operator=operator, before=_facts(before[0]), after=after)
-
-
-def _facts(certificate: Certificate) -> dict[str, str]:
-    return signer_facts(
-        fingerprint=certificate.fingerprint.hex(),
-        subject=certificate.subject,
-        not_before=certificate.not_before,
-        not_after=certificate.not_after,
-    )
+            return signer_created(recorded=recorded, operator=operator, signer=certificate)
+        return signer_rotated(recorded=recorded, operator=operator, before=before[0], after=certificate)

@@ -2,11 +2,12 @@
 
 import typer
 
-from app.cli.report import breach, request
+from app.cli.report import breach, keys, request
 from app.cli.report.subject import subject
 
 app = typer.Typer(help="Compliance reports: make them, check them, and what people ask for about themselves.", no_args_is_help=True)
 
 app.command()(subject)
+app.add_typer(keys.app, name="keys")
 app.add_typer(request.app, name="request")
 app.add_typer(breach.app, name="breach")
