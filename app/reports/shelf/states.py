@@ -4,15 +4,12 @@ When down: a report that cannot be checked says why; one that nobody has looked 
 """
 
 import asyncio
-import queue
-import threading
 from collections.abc import Callable
-from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal
 
-T = TypeVar("T")
+from app.worker import Worker
 
 MOST_KEPT = 1000
 """States; some three years of nights."""
@@ -35,7 +32,7 @@ class States:
 
     def __init__(self, check: Callable[[Path], State]) -> None:
         self._check = check
-        self._worker = _Worker()
+        self._worker = Worker("check-reports")
         self._known: dict[Path, tuple[Stamp, State]] = {}
         self._running: dict[Path, asyncio.Future[State]] = {}
 
@@ -65,35 +62,6 @@ class States:
         self._known[folder] = (stamp, state)
         while len(self._known) > MOST_KEPT:
             self._known.pop(next(iter(self._known)))
-
-
-class _Worker(Executor):
-    """One thread, begun when it is needed, that nobody waits for: a process that ends does not wait for a check to end."""
-
-    def __init__(self) -> None:
-        self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._thread: threading.Thread | None = None
-
-    def submit(self, work: Callable[..., T], /, *args: Any, **named: Any) -> "Future[T]":
-        """Do it when all that came before is done."""
-        future: Future[T] = Future()
-
-        def do() -> None:
-            if future.set_running_or_notify_cancel():
-                try:
-                    future.set_result(work(*args, **named))
-                except BaseException as error:  # noqa: BLE001 - whoever waits is told
-                    future.set_exception(error)
-
-        self._work.put(do)
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._go_on, name="check-reports", daemon=True)
-            self._thread.start()
-        return future
-
-    def _go_on(self) -> None:
-        while True:
-            self._work.get()()
 
 
 def stamp_of(folder: Path) -> Stamp:

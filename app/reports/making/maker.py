@@ -1,0 +1,194 @@
+"""Makes the reports of a night: once, whoever asks, on whichever replica; again where that is asked for.
+
+The order, so that neither a folder without an entry nor an entry without a folder stays unseen, wherever the process is killed:
+
+1. The lock of the night. What another process was told before is awaited, so that its entry is seen.
+2. The folder is filled under its draft's name, and brought to the disk.
+3. `report.made`, with the SM3 of the manifest, is committed by the session that holds the lock.
+4. The folder takes its name.
+
+Killed before 3 the draft is removed by whoever makes the night next. Killed between 3 and 4, that one finds the entry, and the draft whose
+manifest it names, and lets it take its name; the same where nobody knows whether 3 was committed. A folder on the shelf is always told of
+in the log.
+
+When down: DatabaseDown, NightUnfinished, ShelfUnwritable, ConfigError; the log is told of the failure as far as it can be, and nothing
+half made stays.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import structlog
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from app.audit.intake.intake import Intake
+from app.audit.records.report import report_failed, report_made
+from app.errors import DependencyDown, SluiceError
+from app.instants import rfc3339
+from app.reports.evidence.readiness import NightUnfinished, check_over
+from app.reports.making.draft import Draft, drafts_of
+from app.reports.making.folder import Filling, file_line
+from app.reports.making.introduced import introduce
+from app.reports.making.lock import Lock, locked
+from app.reports.making.materials import Materials
+from app.reports.making.source import Source
+from app.reports.manifest import ENTRIES, LOG, MANIFEST, Manifest
+from app.reports.nights.night import Night
+from app.reports.shelf.made import Made, made_of
+from app.transaction import Transactions
+
+SETTLED_WITHIN_S = 10.0
+"""The sequencer needs milliseconds."""
+LOOK_EVERY_S = 0.05
+_OLDEST = text("SELECT oldest FROM audit.backlog")
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What there is of a night now."""
+
+    report: str
+    folder: Path
+    fresh: bool
+    """Whether it was made now, rather than before."""
+
+    @property
+    def here(self) -> bool:
+        """Whether its folder is on this shelf."""
+        return self.folder.is_dir()
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """Makes nights on the shelf `shelf`, with engines of the roles sluice_log (in `source`) and sluice_intake (`writing`)."""
+
+    source: Source
+    writing: AsyncEngine
+    intake: Intake
+    transactions: Transactions
+    """Of role sluice_log."""
+    materials: Materials
+    shelf: Path
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+    async def make(self, night: Night, *, again: bool = False) -> Outcome:
+        """The reports of `night`; where they were made before, these, unless they are wanted `again`.
+
+        Raises NightNotOver, NightBusy, NightUnfinished, NotChecked, NotSealed, FontRefused, ShelfUnwritable, DatabaseDown and what else reading
+        the log raises.
+        """
+        check_over(night, self.source.clock.utcnow())
+        async with locked(self.writing, night, lambda: self.source.progress.stage(night, "wait"), self.sleep) as lock:
+            now = self.source.clock.utcnow()
+            made: list[Made] = []
+            try:
+                await self._settled(max(now, night.closes))
+                made = await self._made(night)
+                self._finish(night, made)
+                if made and not again:
+                    return Outcome(made[-1].report, self.shelf / made[-1].report, fresh=False)
+                return await self._make(night, now, lock, self._number(night, made))
+            except Exception as error:
+                await self._tell(night, f"{night.name}-{self._number(night, made)}", error)
+                raise
+
+    async def _make(self, night: Night, at: datetime, lock: Lock, number: int) -> Outcome:
+        draft = Draft(self.shelf, f"{night.name}-{number}")
+        draft.begin()
+        try:
+            manifest = await self._fill(night, at, draft)
+        except BaseException:  # a signal that ends the process leaves nothing behind, either
+            draft.remove()
+            raise
+        period = night.period
+        files = [(MANIFEST, file_line(draft.path / MANIFEST).sm3), *((line.name, line.sm3) for line in manifest.files)]
+        entry = report_made(
+            recorded=self.source.clock.utcnow(),
+            operator=self.source.operator,
+            report=draft.report,
+            period=period,
+            zone=night.zone,
+            files=files,
+            count=manifest.counts["entries"],
+        )
+        await lock.commit(entry)  # where nobody knows whether it is, the draft stays for who finds out
+        folder = draft.publish()
+        with contextlib.suppress(NightUnfinished, DependencyDown):
+            await self._settled(entry.recorded)  # whoever has the lock next sees the entry
+        return Outcome(draft.report, folder, fresh=True)
+
+    async def _fill(self, night: Night, at: datetime, draft: Draft) -> Manifest:
+        source, materials = self.source, self.materials
+        await introduce(self.transactions, self.intake, materials.keys, at)
+        with draft.writing(LOG) as file:
+            header = await source.export(night, file)
+        integrity = await source.verified(night, draft.path / LOG, materials.log_root or await source.root())
+        with draft.writing(ENTRIES) as file:
+            evidence, rows = await source.evidence(night, draft.path / LOG, integrity, materials.declared, file)
+        filling = Filling(draft, materials, at, source.operator, source.progress)
+        return await asyncio.get_running_loop().run_in_executor(source.worker, filling.fill, evidence, header, rows)
+
+    async def _settled(self, until: datetime) -> None:
+        """Wait until all that was recorded by then is in the log. Raises NightUnfinished, DatabaseDown."""
+
+        async def look(connection: AsyncConnection) -> datetime | None:
+            oldest: datetime | None = (await connection.execute(_OLDEST)).scalar()
+            return oldest
+
+        waited_s = 0.0
+        while (oldest := await self.transactions.run(look)) is not None and oldest <= until:
+            if waited_s >= SETTLED_WITHIN_S:
+                raise NightUnfinished(f"an entry that was recorded at {rfc3339(oldest)} is not in the log yet")
+            await self.sleep(LOOK_EVERY_S)
+            waited_s += LOOK_EVERY_S
+
+    async def _made(self, night: Night) -> list[Made]:
+        return await self.transactions.run(lambda connection: made_of(connection, night))
+
+    def _finish(self, night: Night, made: list[Made]) -> None:
+        """Let what the log says was made take its name where a kill came before that, and remove what else a kill left."""
+        entries = {one.report: one for one in made}
+        for draft in drafts_of(self.shelf, night):
+            one = entries.get(draft.report)
+            if one and not draft.place.exists() and _manifest_sm3(draft) == one.files.get(MANIFEST):
+                draft.publish()
+                log.warning("report.finished", report=draft.report, why="its maker was ended before the folder took its name")
+            else:
+                draft.remove()
+
+    def _number(self, night: Night, made: list[Made]) -> int:
+        """The next one, by the log and by the shelf."""
+        taken = [one.report for one in made]
+        with contextlib.suppress(OSError):
+            taken += [entry.name for entry in self.shelf.iterdir()]
+        numbers = [int(rest) for name in taken if (rest := name.removeprefix(f"{night.name}-")) != name and rest.isdigit()]
+        return max(numbers, default=0) + 1
+
+    async def _tell(self, night: Night, report: str, error: Exception) -> None:
+        """Tell the log that the night could not be made, as far as it can be told."""
+        problem = error.message if isinstance(error, SluiceError) else f"{type(error).__name__}: {error}"
+        entry = report_failed(
+            recorded=self.source.clock.utcnow(),
+            operator=self.source.operator,
+            report=report,
+            period=night.period,
+            zone=night.zone,
+            problem=problem,
+        )
+        with contextlib.suppress(DependencyDown):
+            await self.intake.commit(entry)
+
+
+def _manifest_sm3(draft: Draft) -> str | None:
+    try:
+        return hashlib.new("sm3", (draft.path / MANIFEST).read_bytes()).hexdigest()
+    except OSError:
+        return None

@@ -1,0 +1,81 @@
+"""What reports are made with beside the log: clauses, register, font, keys, the script for whoever checks them. Read once for a run.
+
+When down: whatever is missing or wrong is a ConfigError before anything is made.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from app.catalog.models import load_models
+from app.errors import ConfigError
+from app.reports.clauses.loading import Clauses, load_clauses
+from app.reports.clauses.measures import MEASURES
+from app.reports.content.register import Register, load_register
+from app.reports.evidence.facts import Declared
+from app.reports.layout.font import FETCHED, Font
+from app.reports.sealing.sealer import Sealer
+from app.setting_sections import ReportSettings
+from app.settings import Settings
+from app.signing import sm2
+from app.signing.certificates import Certificate
+from app.signing.key_files import read_root
+from app.signing.keys import KeyFolder, keys_folder
+from app.signing.passphrase import passphrase_of
+from app.signing.uses import REPORTS
+
+VERIFIER = Path(__file__).resolve().parents[3] / "verifier" / "report" / "verify.sh"
+
+
+@dataclass(frozen=True, slots=True)
+class Materials:
+    """All of it, read."""
+
+    settings: ReportSettings
+    clauses: Clauses
+    register: Register
+    font: Font
+    declared: Declared
+    keys: KeyFolder
+    """Of the reports, open."""
+    sealer: Sealer
+    log_root: Certificate | None
+    """The root that vouches for the log, from the folder of its keys; None where that is on another machine."""
+    script: bytes
+    """verify.sh."""
+
+
+def load_materials(settings: Settings, var: Path, now: datetime) -> Materials:
+    """As the settings have it; the report keys are made where there are none. Raises ConfigError.
+
+    Opens private keys: the caller has forbidden dumps of its memory.
+    """
+    sm2.self_test()
+    report = settings.report
+    models = load_models(Path(settings.models))
+    sensitive = {name: spec.sensitive for name, spec in models.items() if spec.sensitive}
+    clauses = load_clauses(MEASURES, Path(report.clauses) if report.clauses else None)
+    register = load_register(Path(report.register_file) if report.register_file else None)
+    font = Font(Path(settings.font) if settings.font else FETCHED)
+    keys = KeyFolder(keys_folder(settings, var, REPORTS), passphrase_of(settings, var, REPORTS), REPORTS)
+    keys.open_or_make(now)
+    return Materials(
+        settings=report,
+        clauses=clauses,
+        register=register,
+        font=font,
+        declared=Declared(frozenset(sensitive), frozenset(name for name, spec in sensitive.items() if spec.approval)),
+        keys=keys,
+        sealer=Sealer.of(report, keys),
+        log_root=read_root(keys_folder(settings, var)),
+        script=_script(),
+    )
+
+
+def _script() -> bytes:
+    try:
+        return VERIFIER.read_bytes()
+    except OSError as error:
+        raise ConfigError(
+            f"{VERIFIER}: {error.strerror}", hint="Restore it from the repository: it goes into each night's folder."
+        ) from None
