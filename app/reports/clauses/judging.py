@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Mapping
 
 from app.reports.clauses.clause import VERDICTS, Case, Clause, Judged, Measured, Verdict
+from app.reports.clauses.measures import MEASURES
 from app.reports.document import Words
 
 NOT_TAKEN = Measured(None, "")
@@ -83,8 +84,9 @@ def _holds(case: Case, value: float) -> bool:
 
 
 def _because_unknown(names: list[str]) -> Words:
-    listed = ", ".join(names)
-    return Words(_UNKNOWN.zh.replace("{names}", listed), _UNKNOWN.en.replace("{names}", listed))
+    labels = [MEASURES[name].label if name in MEASURES else Words(name, name) for name in names]
+    zh, en = "、".join(label.zh for label in labels), ", ".join(label.en for label in labels)
+    return Words(_UNKNOWN.zh.replace("{names}", zh), _UNKNOWN.en.replace("{names}", en))
 
 
 def _because(verdict: Verdict, decided: Case | None, taken: Mapping[str, Measured]) -> Words:

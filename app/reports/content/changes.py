@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.reports.content.parts import Chapter, Operators, moment, named, shown, table_section, together
+from app.reports.content.parts import Chapter, Operators, named, shown, stacked, table_section, together
 from app.reports.content.wording import sections as wording
 from app.reports.content.wording import terms
 from app.reports.document import Column, Text
@@ -12,16 +12,16 @@ from app.reports.evidence.facts import Evidence, Logged
 QUOTA_KINDS = ("quota.proposed", "quota.approved", "quota.refused", "quota.in_force", "quota.rolled_back", "quota.deleted")
 QUOTAS = (
     Column(terms.ENTRY, 0.9, "right"),
-    Column(terms.TIME, 1.8),
+    Column(terms.TIME, 1.4),
     Column(terms.KIND, 1.3),
     Column(terms.OPERATOR, 1.6),
     Column(terms.TENANT, 1.6),
-    Column(wording.VERSION, 0.7, "right"),
+    Column(wording.VERSION, 0.9, "right"),
     Column(wording.CHANGE, 4),
 )
 READS = (
     Column(terms.ENTRY, 0.9, "right"),
-    Column(terms.TIME, 1.8),
+    Column(terms.TIME, 1.4),
     Column(terms.OPERATOR, 1.8),
     Column(wording.READ, 1.6),
     Column(terms.OUTCOME, 1),
@@ -36,7 +36,7 @@ def quotas(evidence: Evidence, operators: Operators) -> Chapter:
     rows: list[Sequence[Text]] = [
         (
             str(entry.seq),
-            moment(entry.recorded),
+            stacked(entry.recorded),
             named(terms.KINDS, entry.kind),
             operators.shown(entry.body.get("operator")),
             shown(entry.body.get("tenant")),
@@ -54,7 +54,7 @@ def reads(evidence: Evidence, operators: Operators) -> Chapter:
     rows: list[Sequence[Text]] = [
         (
             str(entry.seq),
-            moment(entry.recorded),
+            stacked(entry.recorded),
             operators.shown(entry.body.get("operator")),
             _what(entry),
             named(terms.OUTCOMES, entry.outcome),

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from app.reports.content.parts import Chapter, Operators, Section, fill, joined, moment, named, said, shown, table_section
+from app.reports.content.parts import Chapter, Operators, Section, fill, joined, named, pseudonym, said, shown, stacked, table_section
 from app.reports.content.register import Activity, Register, text_of
 from app.reports.content.wording import gdpr as wording
 from app.reports.content.wording import terms
@@ -14,22 +14,22 @@ BY_PERSON = (
     Column(terms.TENANT, 1.4),
     Column(terms.MODEL, 1.6),
     Column(terms.PURPOSE, 1.5),
-    Column(terms.OUTCOME, 1),
+    Column(terms.OUTCOME, 1.6),
     Column(terms.COUNT, 0.8, "right"),
-    Column(wording.TIMES, 1.9),
+    Column(wording.TIMES, 1.5),
     Column(terms.RETENTION, 0.9),
     Column(wording.CATEGORY, 2),
     Column(wording.AUTOMATED, 2),
 )
 EACH = (
     Column(terms.ENTRY, 0.9, "right"),
-    Column(terms.TIME, 1.8),
+    Column(terms.TIME, 1.4),
     Column(terms.SUBJECT, 1.8, mono=True),
     Column(terms.TENANT, 1.5),
     Column(terms.MODEL, 1.7),
     Column(terms.PURPOSE, 1.5),
     Column(wording.RECIPIENT, 1.6),
-    Column(terms.OUTCOME, 1),
+    Column(terms.OUTCOME, 1.5),
     Column(terms.RETENTION, 0.9),
 )
 
@@ -58,7 +58,7 @@ def _person(each: Consultations, register: Register) -> Sequence[Text]:
         terms.SEALED if each.purpose is None else each.purpose,
         named(terms.OUTCOMES, each.outcome),
         str(each.count),
-        joined([moment(each.first), moment(each.last)], "\n"),
+        joined([stacked(each.first), stacked(each.last)], "\n"),
         each.retention,
         _registered(activity, "data"),
         _registered(activity, "automated"),
@@ -75,8 +75,8 @@ def _each(evidence: Evidence, operators: Operators) -> Section:
     rows: list[Sequence[Text]] = [
         (
             str(entry.seq),
-            moment(entry.recorded),
-            said(entry, "subject"),
+            stacked(entry.recorded),
+            pseudonym(said(entry, "subject")),
             shown(entry.body.get("tenant")),
             shown(entry.body.get("model")),
             said(entry, "purpose"),

@@ -6,7 +6,7 @@ from app.instants import rfc3339
 from app.reports.clauses.clause import VERDICTS, Judged
 from app.reports.clauses.judging import tally
 from app.reports.content.imprint import Imprint
-from app.reports.content.parts import Chapter, Operators, fill, joined, shown
+from app.reports.content.parts import Chapter, Operators, fill, inline, joined, shown
 from app.reports.content.wording import cover as wording
 from app.reports.content.wording import terms
 from app.reports.document import Block, Column, Facts, Lines, Paragraph, Table, Text, Words
@@ -36,27 +36,21 @@ def cover(
 
 
 def _about(imprint: Imprint, level: Words | None) -> list[tuple[Text, Text]]:
-    about: list[tuple[Text, Text]] = [
-        (wording.ORGANIZATION, imprint.organization or terms.NOT_NAMED),
-        (wording.SYSTEM, imprint.system or terms.NOT_NAMED),
-    ]
-    return [*about, (wording.LEVEL, level)] if level else about
+    who = joined([imprint.organization or terms.NOT_NAMED, imprint.system or terms.NOT_NAMED, *([level] if level else [])])
+    return [(wording.SYSTEM, who), (wording.REPORT, imprint.report)]
 
 
 def _period(evidence: Evidence) -> list[tuple[Text, Text]]:
     night, report = evidence.night, evidence.integrity.report
-    counted = fill(wording.ENTRIES_VALUE, entries=evidence.entries, first=evidence.first, end=evidence.end)
     total = sum(count.count for count in evidence.decisions)
     allowed = sum(count.count for count in evidence.decisions if count.outcome == "allow")
     refused = sum(count.count for count in evidence.kinds if (count.kind, count.outcome) == ("sensitive.access", "refused"))
     return [
-        (wording.DAY, f"{night.day.isoformat()} {night.zone}"),
-        (wording.PERIOD, f"[{rfc3339(night.begin)}, {rfc3339(night.end)})"),
-        (wording.ENTRIES, counted),
+        (wording.DAY, f"{night.day.isoformat()} {night.zone}\n[{rfc3339(night.begin)}, {rfc3339(night.end)})"),
+        (wording.ENTRIES, f"{evidence.entries} / [{evidence.first}, {evidence.end})"),
         (wording.DECISIONS, f"{allowed} / {total - allowed}"),
         (wording.ACCESSES, f"{evidence.of('sensitive.access').total} / {refused}"),
-        (wording.VERDICT, report.verdict),
-        (wording.CHECKPOINT, f"{shown(report.size)}, {shown(report.root)}"),
+        (wording.CHECKPOINT, f"{report.verdict}\n{shown(report.size)}, {shown(report.root)}"),
         (wording.LOG_ROOT, evidence.integrity.root),
     ]
 
@@ -65,28 +59,30 @@ def _made(judged: Sequence[Judged], imprint: Imprint, operators: Operators) -> l
     counts = tally(judged)
     verdicts = joined([joined([VERDICTS[each], str(counts[each])], " ") for each in VERDICTS])
     order = [*wording.VERSIONS, *sorted(imprint.versions.keys() - wording.VERSIONS.keys())]
-    versions: list[tuple[Text, Text]] = [
-        (wording.VERSIONS.get(name, name), imprint.versions[name]) for name in order if name in imprint.versions
-    ]
+    versions = [f"{_version_of(name)} {imprint.versions[name]}" for name in order if name in imprint.versions]
     return [
+        (wording.ROOT, imprint.root),
         (wording.VERDICTS_TITLE, verdicts),
-        (wording.REPORT, imprint.report),
         (wording.MADE, joined([imprint.made, operators.shown(imprint.made_by)], " / ")),
-        *versions,
+        (wording.VERSIONS_TITLE, "\n".join(versions) or terms.DASH),
     ]
+
+
+def _version_of(name: str) -> str:
+    """What a version is of."""
+    return inline(wording.VERSIONS[name]) if name in wording.VERSIONS else name
 
 
 def _signature(imprint: Imprint, file: str) -> list[Block]:
     time = wording.TIME_BY_TOKEN if imprint.timestamp else wording.TIME_BY_CLOCK
     also = [wording.ALSO_PADES] if imprint.pades else []
     return [
-        Paragraph(wording.PROVES),
-        Paragraph(wording.PROVES_NOT),
         Paragraph(joined([wording.SM2, time, *also], " "), "warning"),
         Paragraph(wording.HOW_TO_CHECK),
         Lines([command.replace("{file}", file) for command in wording.COMMANDS]),
-        Paragraph(wording.COMPARE),
-        Facts([(wording.ROOT, imprint.root)]),
+        Paragraph(wording.COMPARE, "note"),
+        Paragraph(wording.PROVES),
+        Paragraph(wording.PROVES_NOT),
         Paragraph(wording.NIGHT_HAS, "note"),
     ]
 
@@ -94,4 +90,4 @@ def _signature(imprint: Imprint, file: str) -> list[Block]:
 def _tables(chapters: Sequence[Chapter]) -> Table:
     """How many rows each table of the report has: counted on the tables themselves."""
     sections = [section for chapter in chapters for section in chapter.sections if section.rows is not None]
-    return Table(TABLES, [(section.title, str(section.rows), str(section.total)) for section in sections])
+    return Table(TABLES, [(inline(section.title), str(section.rows), str(section.total)) for section in sections])

@@ -59,7 +59,7 @@ def _by_hour(evidence: Evidence) -> Section:
         counts[count.outcome, hours.index(rfc3339(count.hour))] += count.count
     places = range(len(hours.hours))
     series = [Series(terms.OUTCOMES[outcome], [float(counts[outcome, place]) for place in places]) for outcome in OUTCOMES]
-    chart = Chart(wording.BY_HOUR, [hour.name for hour in hours.hours], series)
+    chart = Chart(wording.HOW_MANY, [hour.name for hour in hours.hours], series)
     return Section(wording.BY_HOUR, [chart] if evidence.decisions else [Paragraph(wording.NO_DECISIONS), chart])
 
 

@@ -13,6 +13,7 @@ from app.reports.content.parts import (
     numbers,
     said,
     shown,
+    stacked,
     table_section,
     together,
 )
@@ -21,7 +22,7 @@ from app.reports.content.wording import terms
 from app.reports.document import Block, Column, Lines, Paragraph, Text
 from app.reports.evidence.facts import Evidence
 
-_ENTRY, _TIME = Column(terms.ENTRY, 1, "right"), Column(terms.TIME, 2.6)
+_ENTRY, _TIME, _STACKED = Column(terms.ENTRY, 1, "right"), Column(terms.TIME, 2.6), Column(terms.TIME, 1.7)
 GAPS = (
     _ENTRY,
     Column(wording.FROM, 2.6),
@@ -41,7 +42,7 @@ PURGES = (
 MALFORMED = (_ENTRY, _TIME, Column(wording.WHY, 4), Column(wording.BYTES, 1, "right"))
 KEYS = (
     _ENTRY,
-    _TIME,
+    _STACKED,
     Column(terms.OPERATOR, 2),
     Column(terms.KIND, 1.5),
     Column(wording.USE, 1.5),
@@ -50,7 +51,7 @@ KEYS = (
 )
 RULES = (
     _ENTRY,
-    _TIME,
+    _STACKED,
     Column(terms.KIND, 1.5),
     Column(wording.REVISION, 2, mono=True),
     Column(wording.PREVIOUS, 2, mono=True),
@@ -58,7 +59,7 @@ RULES = (
 )
 REPORTS = (
     _ENTRY,
-    _TIME,
+    _STACKED,
     Column(terms.OPERATOR, 2),
     Column(wording.REPORT, 3),
     Column(wording.OF_DAY, 3),
@@ -156,7 +157,7 @@ def _keys(evidence: Evidence, operators: Operators) -> Section:
     rows: list[Sequence[Text]] = [
         (
             str(entry.seq),
-            moment(entry.recorded),
+            stacked(entry.recorded),
             operators.shown(entry.body.get("operator")),
             named(terms.KINDS, entry.kind),
             named(wording.USES, shown(entry.body.get("use"))),
@@ -173,7 +174,7 @@ def _rules(evidence: Evidence) -> Section:
     rows: list[Sequence[Text]] = [
         (
             str(entry.seq),
-            moment(entry.recorded),
+            stacked(entry.recorded),
             named(terms.KINDS, entry.kind),
             *(shown(entry.body.get(name)) for name in ("policy_revision", "previous_revision", "problem")),
         )
@@ -187,7 +188,7 @@ def _reports(evidence: Evidence, operators: Operators) -> Section:
     rows: list[Sequence[Text]] = [
         (
             str(entry.seq),
-            moment(entry.recorded),
+            stacked(entry.recorded),
             operators.shown(entry.body.get("operator")),
             shown(entry.body.get("report")),
             f"{moment(entry.body.get('from'))}\n{moment(entry.body.get('to'))}",

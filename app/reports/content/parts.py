@@ -1,5 +1,6 @@
 """Pieces that pages are put together from: texts with values in them, sections with a table, how operators are shown. Pure."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -13,6 +14,10 @@ from app.reports.document import Block, Column, Document, Heading, Paragraph, Ta
 from app.reports.evidence.facts import Evidence, Listed, Logged
 
 PRODUCER = "Sluice"
+PSEUDONYM_SHOWN = len("p1:") + 16
+"""Version and 64 bits."""
+_PSEUDONYM = re.compile(r"p\d:[0-9a-f]{64}")
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +42,10 @@ class Chapter:
     """Between its heading and the first section."""
 
     def blocks(self) -> list[Block]:
-        """All of it in order."""
+        """All of it in order; an only section needs no heading of its own."""
         found: list[Block] = [Heading(self.title), *self.before]
         for section in self.sections:
-            found += [Heading(section.title, 2), *section.blocks]
+            found += [*([Heading(section.title, 2)] if len(self.sections) > 1 else []), *section.blocks]
         return found
 
 
@@ -67,6 +72,11 @@ def joined(texts: Sequence[Text], separator: str = terms.SEPARATOR) -> Text:
     return Words(separator.join(_in(text, "zh") for text in texts), separator.join(_in(text, "en") for text in texts))
 
 
+def inline(words: Words) -> str:
+    """Both languages in one line of data."""
+    return words.zh if words.zh == words.en else f"{words.zh} {words.en}"
+
+
 def _in(value: Text | int, language: str) -> str:
     return str(getattr(value, language)) if isinstance(value, Words) else str(value)
 
@@ -84,9 +94,19 @@ def shown(value: Any) -> str:
 
 
 def moment(at: Any) -> str:
-    """An instant to the second; its entry has the microseconds."""
+    """An instant to the second, as RFC 3339; its entry has the microseconds."""
     text = shown(at)
-    return f"{text[:19]}Z" if len(text) == len("2026-01-02T03:04:05.000006Z") and text.endswith("Z") and text[19] == "." else text
+    return f"{text[:19]}Z" if _INSTANT.fullmatch(text) else text
+
+
+def stacked(at: Any) -> str:
+    """The same in two lines, for a narrow column: the day, and the time."""
+    return moment(at).replace("T", "\n", 1) if _INSTANT.fullmatch(shown(at)) else shown(at)
+
+
+def pseudonym(text: Text) -> Text:
+    """The beginning of a pseudonym, enough to tell people of a day apart; anything else as it is. The CSV has all of it."""
+    return f"{text[:PSEUDONYM_SHOWN]}…" if isinstance(text, str) and _PSEUDONYM.fullmatch(text) else text
 
 
 def said(entry: Logged, member: str) -> Text:

@@ -9,11 +9,12 @@ from app.reports.content.parts import (
     Section,
     fill,
     joined,
-    moment,
     named,
     numbers,
+    pseudonym,
     said,
     shown,
+    stacked,
     table_section,
     together,
 )
@@ -22,16 +23,16 @@ from app.reports.content.wording import terms
 from app.reports.document import Column, Paragraph, Text, Words
 from app.reports.evidence.facts import Evidence, Listed, Logged
 
-_ENTRY, _TIME = Column(terms.ENTRY, 0.9, "right"), Column(terms.TIME, 1.7)
-_WHO = (Column(terms.OPERATOR, 1.5), Column(terms.TENANT, 1.4), Column(terms.SUBJECT, 1.6, mono=True))
+_ENTRY, _TIME = Column(terms.ENTRY, 0.9, "right"), Column(terms.TIME, 1.3)
+_WHO = (Column(terms.OPERATOR, 1.4), Column(terms.TENANT, 1.3), Column(terms.SUBJECT, 1.7, mono=True))
 ACCESSES = (
     _ENTRY,
     _TIME,
     *_WHO,
     Column(terms.MODEL, 1.7),
     Column(terms.PURPOSE, 1.3),
-    Column(terms.OUTCOME, 1, strong=True),
-    Column(terms.APPROVAL, 1.4, mono=True),
+    Column(terms.OUTCOME, 1.6, strong=True),
+    Column(terms.APPROVAL, 1.3, mono=True),
     Column(wording.REASONS, 2),
 )
 UNMET = (_ENTRY, _TIME, *_WHO, Column(terms.MODEL, 1.7), Column(wording.REASONS, 2), Column(wording.INCIDENT, 1.2, "right"))
@@ -44,7 +45,7 @@ APPROVALS = (
     Column(terms.MODEL, 1.7),
     Column(terms.PURPOSE, 1.3),
     Column(terms.APPROVAL, 1.6, mono=True),
-    Column(wording.EXPIRES, 1.7),
+    Column(wording.EXPIRES, 1.4),
 )
 STANDING = (
     Column(terms.APPROVAL, 1.8, mono=True),
@@ -53,8 +54,8 @@ STANDING = (
     Column(terms.MODEL, 1.7),
     Column(wording.ASKED_BY, 1.4),
     Column(wording.DECIDED_BY, 1.4),
-    Column(wording.BEGINS, 1.7),
-    Column(wording.EXPIRES, 1.7),
+    Column(wording.BEGINS, 1.4),
+    Column(wording.EXPIRES, 1.4),
     Column(terms.ENTRIES, 1.2),
 )
 WAIVERS = (
@@ -63,7 +64,7 @@ WAIVERS = (
     Column(terms.KIND, 1.3),
     *_WHO,
     Column(terms.MODEL, 1.7),
-    Column(terms.OUTCOME, 1),
+    Column(terms.OUTCOME, 1.5),
     Column(terms.DETAILS, 2.5),
 )
 APPROVAL_KINDS = ("approval.asked", "approval.approved", "approval.refused", "approval.revoked")
@@ -81,7 +82,7 @@ def sensitive(evidence: Evidence, operators: Operators) -> Chapter:
         _standing(evidence, operators),
         _waivers(evidence, operators),
     ]
-    return Chapter(wording.SENSITIVE, sections, warning)
+    return Chapter(wording.SENSITIVE, sections, [*warning, Paragraph(terms.SHORTENED, "note")])
 
 
 def _accesses(evidence: Evidence, operators: Operators) -> Section:
@@ -117,14 +118,14 @@ def _approvals(title: Words, listed: Listed, operators: Operators, none: Words) 
     rows: list[Sequence[Text]] = [
         (
             str(entry.seq),
-            moment(entry.recorded),
+            stacked(entry.recorded),
             named(terms.KINDS, entry.kind),
             operators.shown(entry.body.get("operator")),
             shown(entry.body.get("tenant")),
             _model(entry),
             said(entry, "purpose"),
             shown(entry.body.get("approval_id")),
-            moment(entry.body.get("expires")),
+            stacked(entry.body.get("expires")),
         )
         for entry in listed.entries
     ]
@@ -140,8 +141,8 @@ def _standing(evidence: Evidence, operators: Operators) -> Section:
             shown(each.model),
             operators.shown(each.asked_by),
             operators.shown(each.decided_by),
-            moment(each.begins),
-            moment(each.revoked or each.expires),
+            stacked(each.begins),
+            stacked(each.revoked or each.expires),
             numbers(each.entries),
         )
         for each in evidence.standing
@@ -163,10 +164,10 @@ def _who(entry: Logged, operators: Operators) -> tuple[Text, ...]:
     body = entry.body
     return (
         str(entry.seq),
-        moment(entry.recorded),
+        stacked(entry.recorded),
         operators.shown(body.get("operator")),
         shown(body.get("tenant")),
-        said(entry, "subject"),
+        pseudonym(said(entry, "subject")),
     )
 
 

@@ -2,22 +2,18 @@
 
 from app.reports.document import Words
 
-ORGANIZATION = Words("责任单位", "responsible")
-SYSTEM = Words("系统", "system")
-LEVEL = Words("保护等级", "protection level")
-LEVEL_THREE = Words("第三级", "level 3")
+SYSTEM = Words("责任单位与系统", "responsible, system")
+LEVEL_THREE = Words("保护等级第三级", "protection level 3")
 REPORT = Words("报告编号", "report")
-DAY = Words("日期与时区", "day and zone")
-PERIOD = Words("期间（UTC，含起点不含终点）", "period (UTC, end not included)")
+DAY = Words("日期与期间（UTC，不含终点）", "day, period (UTC, end not included)")
 HOURS = Words("当日 {hours} 小时：该时区的时钟当日有调整。", "{hours} hours: the clocks of the zone were changed on this day.")
-ENTRIES = Words("当日条目 / 导出的条目号", "entries of the day / numbers exported")
-ENTRIES_VALUE = Words("{entries} / [{first}, {end})", "{entries} / [{first}, {end})")
+ENTRIES = Words("当日条目 / 导出的条目号", "entries / numbers exported")
 DECISIONS = Words("决定：允许 / 未允许", "decisions: allowed / not allowed")
-ACCESSES = Words("访问敏感模型的条目 / 其中拒绝", "entries of access to sensitive models / refused")
-CHECKPOINT = Words("日志检查点：条数，树根", "checkpoint of the log: size, root")
-LOG_ROOT = Words("日志根证书 SM3 指纹", "log root certificate, SM3")
-VERDICT = Words("日志校验结论", "verdict on the log")
+ACCESSES = Words("敏感模型条目 / 其中拒绝", "sensitive accesses / refused")
+CHECKPOINT = Words("日志校验；检查点条数、树根", "log: verdict; checkpoint")
+LOG_ROOT = Words("日志根证书 SM3", "log root certificate, SM3")
 MADE = Words("生成时间 / 生成者", "made at / by")
+VERSIONS_TITLE = Words("版本", "versions")
 VERSIONS = {
     "sluice": Words("Sluice 版本", "Sluice"),
     "policy": Words("当期规则版本", "rules in force"),
@@ -59,7 +55,7 @@ COMPARE = Words(
     "Compare the root certificate first: its SM3 fingerprint must be the one that you were given another way. A root that came with the "
     "report proves nothing by itself.",
 )
-ROOT = Words("报告根证书 SM3 指纹", "report root certificate, SM3")
+ROOT = Words("报告根证书 SM3", "report root certificate, SM3")
 COMMANDS = (
     "sluice report verify {file} --root root.pem",
     "sluice-verify --report {file} --root root.pem",

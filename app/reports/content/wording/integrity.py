@@ -8,7 +8,7 @@ INTRODUCTION = Words(
     "Each entry is a leaf of a tree of SM3 hashes, whose root a checkpoint fixes with an SM2 signature. What follows is what the verifier "
     "said of the export that this report is made from; log.jsonl lets anybody repeat it.",
 )
-COMMAND = "sluice audit verify --export log.jsonl --root audit-root.pem"
+COMMAND = "sluice audit verify --export log.jsonl --root ROOT.pem"
 NOT_WHOLE = Words(
     "校验程序认为日志不完整或未能校验。本报告的数字以此为限。",
     "The verifier does not call the log whole. The figures of this report are worth no more than that.",
@@ -41,7 +41,7 @@ LATE_DECISIONS = Words(
     "{count} decisions were counted too late for their minute, and stand in the hour in which they were written down.",
 )
 OUTPUT = Words("校验程序的输出", "What the verifier said")
-REPEAT = Words("重做校验的命令", "The command to repeat it")
+REPEAT = Words("重做校验的命令，ROOT.pem 是日志的根证书", "The command to repeat it; ROOT.pem is the root certificate of the log")
 NOTE = Words("检查点原文", "The checkpoint, as signed")
 NO_NOTE = Words("导出文件没有可读的检查点。", "The export has no checkpoint that can be read.")
 NO_ANCHORS = Words(

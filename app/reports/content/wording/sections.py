@@ -6,6 +6,7 @@ MLPS_TITLE = Words("网络安全等级保护（第三级）安全审计日报", 
 
 DECISIONS = Words("决定与拒绝", "Decisions and refusals")
 BY_HOUR = Words("每小时的决定（当地时间）", "Decisions by hour, local time")
+HOW_MANY = Words("决定数", "number of decisions")
 BY_MODEL = Words("按租户和模型", "By tenant and model")
 NO_DECISIONS = Words("当日没有决定。", "There was no decision on this day.")
 ALL_UNKNOWN = Words("未登记", "not registered")

@@ -72,6 +72,7 @@ STATES = {
     "expired": Words("已到期", "expired"),
 }
 
+SHORTENED = Words("假名只列前 16 位，entries.csv 中有全部。", "Of pseudonyms the first 16 digits stand here; entries.csv has all.")
 ENTRY = Words("条目", "entry")
 ENTRIES = Words("条目", "entries")
 TIME = Words("时间（UTC）", "time (UTC)")
