@@ -10,16 +10,16 @@ from app.reports.document import Column, Paragraph, Text
 from app.reports.evidence.facts import Consultations, Evidence
 
 BY_PERSON = (
-    Column(terms.SUBJECT, 1.8, mono=True),
-    Column(terms.TENANT, 1.4),
-    Column(terms.MODEL, 1.6),
-    Column(terms.PURPOSE, 1.5),
-    Column(terms.OUTCOME, 1.6),
-    Column(terms.COUNT, 0.8, "right"),
+    Column(terms.SUBJECT, 2.2, mono=True),
+    Column(terms.TENANT, 1.3),
+    Column(terms.MODEL, 1.5),
+    Column(terms.PURPOSE, 1.4),
+    Column(terms.OUTCOME, 1.9),
+    Column(terms.COUNT, 0.9, "right"),
     Column(wording.TIMES, 1.5),
-    Column(terms.RETENTION, 0.9),
-    Column(wording.CATEGORY, 2),
-    Column(wording.AUTOMATED, 2),
+    Column(terms.RETENTION, 1.2),
+    Column(wording.CATEGORY, 1.8),
+    Column(wording.AUTOMATED, 1.8),
 )
 EACH = (
     Column(terms.ENTRY, 0.9, "right"),
@@ -30,7 +30,7 @@ EACH = (
     Column(terms.PURPOSE, 1.5),
     Column(wording.RECIPIENT, 1.6),
     Column(terms.OUTCOME, 1.5),
-    Column(terms.RETENTION, 0.9),
+    Column(terms.RETENTION, 1.1),
 )
 
 

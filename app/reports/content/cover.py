@@ -32,7 +32,7 @@ def cover(
         blocks.append(Paragraph(fill(wording.HOURS, hours=f"{evidence.night.hours:g}"), "note"))
     if evidence.entries == 0:
         blocks.append(Paragraph(wording.NOTHING_HAPPENED))
-    return [*blocks, *_signature(imprint, file), _tables(chapters)]
+    return [*blocks, *_signature(imprint, file), _versions(evidence, imprint), _tables(chapters)]
 
 
 def _about(imprint: Imprint, level: Words | None) -> list[tuple[Text, Text]]:
@@ -51,26 +51,23 @@ def _period(evidence: Evidence) -> list[tuple[Text, Text]]:
         (wording.DECISIONS, f"{allowed} / {total - allowed}"),
         (wording.ACCESSES, f"{evidence.of('sensitive.access').total} / {refused}"),
         (wording.CHECKPOINT, f"{report.verdict}\n{shown(report.size)}, {shown(report.root)}"),
-        (wording.LOG_ROOT, evidence.integrity.root),
     ]
 
 
 def _made(judged: Sequence[Judged], imprint: Imprint, operators: Operators) -> list[tuple[Text, Text]]:
     counts = tally(judged)
     verdicts = joined([joined([VERDICTS[each], str(counts[each])], " ") for each in VERDICTS])
-    order = [*wording.VERSIONS, *sorted(imprint.versions.keys() - wording.VERSIONS.keys())]
-    versions = [f"{_version_of(name)} {imprint.versions[name]}" for name in order if name in imprint.versions]
     return [
-        (wording.ROOT, imprint.root),
         (wording.VERDICTS_TITLE, verdicts),
         (wording.MADE, joined([imprint.made, operators.shown(imprint.made_by)], " / ")),
-        (wording.VERSIONS_TITLE, "\n".join(versions) or terms.DASH),
+        (wording.ROOT, imprint.root),
     ]
 
 
-def _version_of(name: str) -> str:
-    """What a version is of."""
-    return inline(wording.VERSIONS[name]) if name in wording.VERSIONS else name
+def _versions(evidence: Evidence, imprint: Imprint) -> Facts:
+    order = [*wording.VERSIONS, *sorted(imprint.versions.keys() - wording.VERSIONS.keys())]
+    versions = [(wording.VERSIONS.get(name, name), imprint.versions[name]) for name in order if name in imprint.versions]
+    return Facts([(wording.LOG_ROOT, evidence.integrity.root), *versions])
 
 
 def _signature(imprint: Imprint, file: str) -> list[Block]:

@@ -23,7 +23,7 @@ from app.reports.content.wording import terms
 from app.reports.document import Column, Paragraph, Text, Words
 from app.reports.evidence.facts import Evidence, Listed, Logged
 
-_ENTRY, _TIME = Column(terms.ENTRY, 0.9, "right"), Column(terms.TIME, 1.3)
+_ENTRY, _TIME = Column(terms.ENTRY, 0.8, "right"), Column(terms.TIME, 1.5)
 _WHO = (Column(terms.OPERATOR, 1.4), Column(terms.TENANT, 1.3), Column(terms.SUBJECT, 1.7, mono=True))
 ACCESSES = (
     _ENTRY,
@@ -31,7 +31,7 @@ ACCESSES = (
     *_WHO,
     Column(terms.MODEL, 1.7),
     Column(terms.PURPOSE, 1.3),
-    Column(terms.OUTCOME, 1.6, strong=True),
+    Column(terms.OUTCOME, 1.8, strong=True),
     Column(terms.APPROVAL, 1.3, mono=True),
     Column(wording.REASONS, 2),
 )

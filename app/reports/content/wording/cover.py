@@ -13,7 +13,6 @@ ACCESSES = Words("敏感模型条目 / 其中拒绝", "sensitive accesses / refu
 CHECKPOINT = Words("日志校验；检查点条数、树根", "log: verdict; checkpoint")
 LOG_ROOT = Words("日志根证书 SM3", "log root certificate, SM3")
 MADE = Words("生成时间 / 生成者", "made at / by")
-VERSIONS_TITLE = Words("版本", "versions")
 VERSIONS = {
     "sluice": Words("Sluice 版本", "Sluice"),
     "policy": Words("当期规则版本", "rules in force"),

@@ -30,15 +30,15 @@ GROUPS = {
 }
 PURGED = Words(
     "当日有 {count} 个条目的正文已到期清除，其内容未计入。",
-    "The bodies of {count} entries of this day are gone by retention; what they said is not counted.",
+    "Entries of this day whose bodies are gone by retention; what they said is not counted: {count}.",
 )
 LATE = Words(
     "有 {count} 个属于更早日期的条目在其报告可以生成之后才写入日志。",
-    "{count} entries of earlier days came into the log only when the reports of their day could already be made.",
+    "Entries of earlier days that came into the log only when the reports of their day could already be made: {count}.",
 )
 LATE_DECISIONS = Words(
     "有 {count} 个决定计数过晚，计入写入的那一小时。",
-    "{count} decisions were counted too late for their minute, and stand in the hour in which they were written down.",
+    "Decisions counted too late for the day of their minute, in the hour in which they were written down: {count}.",
 )
 OUTPUT = Words("校验程序的输出", "What the verifier said")
 REPEAT = Words("重做校验的命令，ROOT.pem 是日志的根证书", "The command to repeat it; ROOT.pem is the root certificate of the log")
@@ -49,7 +49,7 @@ NO_ANCHORS = Words(
     "No checkpoint that was kept elsewhere was compared. If somebody cut off the end of the log, or built another with the same key, this "
     "check does not show it.",
 )
-ANCHORS = Words("已与 {count} 个保存在别处的检查点比对。", "{count} checkpoints that were kept elsewhere were compared.")
+ANCHORS = Words("已与 {count} 个保存在别处的检查点比对。", "Checkpoints that were kept elsewhere and compared: {count}.")
 
 GAPS = Words("缺口", "Gaps")
 NO_GAPS = Words("当日没有缺口条目。", "No entry of this day tells of a gap.")
