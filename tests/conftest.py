@@ -17,4 +17,5 @@ pytest_plugins = [
     "tests.fixtures.audit_process",
     "tests.fixtures.verifiers",
     "tests.fixtures.report_font",
+    "tests.fixtures.making",
 ]

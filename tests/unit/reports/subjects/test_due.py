@@ -1,0 +1,57 @@
+"""Until when answers and notices are due."""
+
+import calendar
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.errors import BadRequest
+from app.reports.subjects.due import answer_due, not_later, notice_due
+
+ZONES = ["UTC", "Asia/Shanghai", "Europe/Berlin", "America/New_York", "Pacific/Apia", "Asia/Kathmandu"]
+instants = st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1)).map(lambda at: at.replace(tzinfo=UTC))  # noqa: DTZ001 - made aware
+
+
+@pytest.mark.parametrize(
+    ("received", "zone", "due"),
+    [
+        ("2026-01-31T10:00:00+00:00", "UTC", "2026-02-28T10:00:00+00:00"),
+        ("2028-01-31T10:00:00+00:00", "UTC", "2028-02-29T10:00:00+00:00"),  # a leap year
+        ("2026-01-15T10:00:00+00:00", "UTC", "2026-02-15T10:00:00+00:00"),
+        ("2026-12-31T23:59:59+00:00", "UTC", "2027-01-31T23:59:59+00:00"),
+        ("2026-03-31T00:00:00+00:00", "UTC", "2026-04-30T00:00:00+00:00"),
+        ("2026-01-30T17:00:00+00:00", "Asia/Shanghai", "2026-02-27T17:00:00+00:00"),  # 31 January 01:00 there, due 28 February 01:00
+        ("2026-03-10T12:00:00+00:00", "Europe/Berlin", "2026-04-10T11:00:00+00:00"),  # 13:00 before and after the clocks go forward
+    ],
+)
+def test_an_answer_is_due_on_the_same_day_of_next_month(received: str, zone: str, due: str):
+    """One month by the calendar of the zone; where the month is shorter, its last day."""
+    assert answer_due(datetime.fromisoformat(received), zone) == datetime.fromisoformat(due)
+
+
+@given(instants, st.sampled_from(ZONES))
+def test_a_month_is_never_longer_than_the_law_allows(received: datetime, zone: str):
+    """The day it is due lies in the next month and is that of today, or the last of its month; 28 to 31 days, and the clocks' hour."""
+    begins, due = received.astimezone(ZoneInfo(zone)), answer_due(received, zone).astimezone(ZoneInfo(zone))
+    months = (due.year - begins.year) * 12 + due.month - begins.month
+
+    assert months == 1
+    assert due.day == min(begins.day, calendar.monthrange(due.year, due.month)[1])
+    assert timedelta(days=27, hours=22) <= due - begins <= timedelta(days=31, hours=2)
+
+
+def test_a_breach_is_due_after_72_hours():
+    """By hours, not by days of the calendar."""
+    assert notice_due(datetime(2026, 3, 28, 12, tzinfo=UTC)) == datetime(2026, 3, 31, 12, tzinfo=UTC)
+
+
+def test_nothing_has_happened_in_the_future():
+    """A time that has not come is refused by its option; now is not."""
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    not_later(now, now, "received")
+
+    with pytest.raises(BadRequest, match="--received: lies in the future"):
+        not_later(now + timedelta(microseconds=1), now, "received")
