@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from app.cli.answers import answering
 from app.cli.audit.anchors import notes
 
 if TYPE_CHECKING:
     from app.audit.verification.report import Report
-    from app.signing.certificates import Certificate
 
 STDIN = "-"
 
@@ -32,18 +32,8 @@ def verify(
     the log says that it lost some, or their bodies went before their time.
     """
     report = _report(export, root, anchor)
-    try:
+    with answering():
         _print(report, output)
-    except OSError as error:
-        import os
-        import sys
-
-        from app.audit.verification.report import NotChecked
-
-        # What is still buffered would fail once more when the interpreter ends, with an exit status of its own.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if not isinstance(error, BrokenPipeError):  # who closes a pipe, such as head, has read all that was wanted
-            raise NotChecked(f"the report could not be written: {error.strerror}", hint="Is the disk full?") from None
     from app.audit.verification.report import EXIT_CODES
 
     raise typer.Exit(EXIT_CODES[report.verdict])
@@ -70,30 +60,16 @@ def _report(export: str, root: Path, anchor: Path | None) -> "Report":
     from app.audit.format.export_file import lines
     from app.audit.verification.report import NotChecked
     from app.audit.verification.verify import verify
+    from app.cli.root_certificate import root_certificate
     from app.errors import ConfigError
     from app.signing import sm2
 
     try:
         sm2.self_test()
-        certificate, anchors = _certificate(root), notes(anchor) if anchor else []
+        certificate, anchors = root_certificate(root), notes(anchor) if anchor else []
         with contextlib.nullcontext(sys.stdin.buffer) if export == STDIN else Path(export).open("rb") as stream:
             return verify(lines(stream), certificate, anchors)
     except OSError as error:
         raise NotChecked(f"{error.filename or export}: {error.strerror}") from None
     except ConfigError as error:
         raise NotChecked(error.message, hint=error.advice) from None
-
-
-def _certificate(path: Path) -> "Certificate":
-    from app.audit.verification.report import NotChecked
-    from app.signing.certificates import Certificate, CertificateRefused
-
-    data, hint = path.read_bytes(), "Name the root certificate of the log, as PEM or DER."
-    if not data:
-        raise NotChecked(f"{path}: the file is empty", hint=hint)
-    if data.count(b"-----BEGIN ") > 1:  # nobody could tell which of them vouched
-        raise NotChecked(f"{path}: more than one certificate or key is in it: name one certificate", hint=hint)
-    try:
-        return Certificate.load_pem(data) if b"-----BEGIN" in data else Certificate.load(data)
-    except CertificateRefused as error:
-        raise NotChecked(f"{path}: {error.message}", hint=hint) from None
