@@ -77,6 +77,7 @@ fi
 mkdir -p .tools
 work=$(mktemp -d .tools/font.XXXXXX)
 trap 'rm -rf "$work"' EXIT
+is_right || rm -f "$target" # another file, or half a one
 is_right || from_pip || from_system || from_debian || from_npm \
   || fail "no font for the reports, which cannot be made without: neither pip, apt-get nor npm could fetch one" \
     "give one of them a network, then run the same command again; or set SLUICE_FONT to a TrueType file with Latin and Chinese"

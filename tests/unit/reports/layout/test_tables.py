@@ -1,6 +1,9 @@
 """Tables over many pages."""
 
+import os
 import re
+import subprocess
+import sys
 import time
 
 import pytest
@@ -64,6 +67,25 @@ def test_a_row_with_too_few_cells_is_refused(report_font):
     """A row that does not fit its table's columns is a fault of the caller, never a page with cells in wrong columns."""
     with pytest.raises(ValueError, match=r"longer|shorter"):
         render(document(Table(COLUMNS, [["1", "2"]])), report_font)
+
+
+LARGE = """
+import resource, time
+from app.reports.layout.font import Font, font_file
+from tests.unit.reports.layout.test_tables import COLUMNS, Table, document, render, rows
+cells = [*rows(20_000), ["1", "x" * 5000, "reason", "\\n".join(["r" * 80] * 400)]]
+rendered = render(document(Table(COLUMNS, cells)), Font(font_file("")))
+print(time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, rendered.pages)
+"""
+
+
+def test_twenty_thousand_rows_and_two_huge_cells():
+    """They take less than a minute and 400 MiB, in a process that makes nothing else."""
+    ran = subprocess.run([sys.executable, "-c", LARGE], check=True, capture_output=True, text=True, env={"PYTHONPATH": os.getcwd()})  # noqa: PTH109 - the checkout, from which tests are run
+    seconds, kib, pages = map(float, ran.stdout.split())
+    assert seconds < 60
+    assert kib < 400 * 1024
+    assert pages > 400
 
 
 def test_time_grows_with_the_rows_alone(report_font):
