@@ -55,10 +55,17 @@ func openRegular(path string) (*os.File, int64, error) {
 }
 
 func isPDF(path string, file io.ReaderAt) bool {
-	return strings.HasSuffix(path, pdfSuffix) || bytes.Equal(readAt(file, 0, int64(len(pdfHeader))), pdfHeader)
+	return strings.HasSuffix(path, pdfSuffix) || beginsAsPDF(file)
+}
+
+func beginsAsPDF(file io.ReaderAt) bool {
+	return bytes.Equal(readAt(file, 0, int64(len(pdfHeader))), pdfHeader)
 }
 
 func (j *judgement) judgePDF(file *os.File, size int64, root *certificate) error {
+	if !beginsAsPDF(file) { // a signed CSV could have a hole cut into it, but it does not begin so
+		return refusal{malformed, "it is no PDF: it does not begin with %PDF-"}
+	}
 	found, others, err := findSM2(file, size)
 	j.Others = append(j.Others, others...)
 	if err != nil {

@@ -13,6 +13,7 @@ umask 077
 
 id=1234567812345678 # of every SM2 signature; openssl's own default is the empty one
 sm2_digits=06082A811CCF55018375
+pdf_header=255044462d # %PDF-
 form=sluice-report-manifest\ 1
 
 say() { printf 'verify.sh: %s\n' "$1" >&2; }
@@ -46,7 +47,7 @@ work=$(mktemp -d) || give_up 'no room for temporary files'
 trap end EXIT
 trap 'exit 6' HUP INT TERM
 
-sm3() { openssl dgst -sm3 -binary | hex; }
+sm3() { openssl dgst -sm3 -r | cut -d ' ' -f 1; }
 hex() { od -A n -v -t x1 | tr -d ' \n'; }
 size_of() { wc -c <"$1" | tr -d ' '; }
 
@@ -55,6 +56,13 @@ cut_out() { tail -c +$(($2 + 1)) "$1" | head -c "$3"; }
 
 # printable TEXT: names of files are strangers', and a terminal acts upon some bytes.
 printable() { printf '%s' "$1" | tr -c '\040-\176\200-\377' '?'; }
+
+# as_pem LABEL: standard input, DER, between its two lines. `openssl x509` would do it, ten times slower.
+as_pem() {
+  printf -- '-----BEGIN %s-----\n' "$1"
+  openssl base64
+  printf -- '-----END %s-----\n' "$1"
+}
 
 # verifies KEY SIGNATURE FILE
 verifies() { openssl dgst -sm3 -verify "$1" -sigopt "distid:$id" -signature "$2" "$3" >"$work/verified" 2>&1; }
@@ -72,10 +80,9 @@ can_verify() {
 
 # Reads strict DER as hex digits and writes what is needed of it. `take` is one of
 #   hole         hex digits from a PDF: writes the one element before the zeros, as escapes for printf
-#   certificate  a certificate of version 3 with SM2, and no extension that is unknown and critical, or twice: where what it signs is,
-#                and its signature
-#   signature    a signature, rule 3: whether its certificate is the one it names, whether that is as above, where the parts are,
-#                the digest, and the time as seconds since 1970 and as text
+#   certificate  a certificate that may issue others, rule 5: where what it signs is, its signature, and its key
+#   signature    a signature, rule 3: whether its certificate is the one it names, and may sign data by rule 5; where certificate,
+#                attributes, signature and key are; the digest; the time as seconds since 1970 and as text
 # It ends with 1 where the DER is something else.
 # shellcheck disable=SC2016 # none of this is the shell's
 der='
@@ -100,7 +107,8 @@ function enter(kind, end) { element(end); demand(tag == kind); at = body; return
 function inside(kind, end) { demand(enter(kind, end) == end) } # nothing follows it
 function skip(kind, end) { element(end); demand(tag == kind); at = after }
 
-function certificate(end,  whole, tbs, begin, inner, good) {
+function certificate(end,  whole, tbs, begin, inner, good) { # sets what else is asked of one
+  ca = issues = signs = 0
   whole = enter("30", end); begin = at; tbs = enter("30", whole); signed = begin " " (tbs - begin)
   begin = at; element(tbs); good = tag == "a0" && raw(begin, after) == "a003020102"
   if (tag == "a0") at = after
@@ -108,7 +116,7 @@ function certificate(end,  whole, tbs, begin, inner, good) {
   begin = at; skip("30", tbs); inner = raw(begin, at)
   begin = at; skip("30", tbs); name = raw(begin, at) serial
   skip("30", tbs); skip("30", tbs)
-  begin = at; skip("30", tbs)
+  begin = at; skip("30", tbs); key = begin " " (at - begin)
   good = good && substr(raw(begin, at), 1, 54) == "3059301306072a8648ce3d020106082a811ccf5501822d03420004" && at - begin == 91
   while (at < tbs) {
     element(tbs)
@@ -130,7 +138,16 @@ function extensions(tbs,  all, one, begin, kind, seen, good) {
     if (kind in seen) good = 0
     seen[kind] = 1
     element(one)
-    if (tag == "01" && kind != "0603551d13" && kind != "0603551d0f") good = 0
+    if (tag == "01") {
+      if (kind != constraints && kind != usage) good = 0
+      at = after
+    }
+    inside("04", one)
+    if (kind == constraints) { ca = raw(at, one) ~ /^30..0101ff/; if (!ca && raw(at, one) != "3000") good = 0 }
+    if (kind == usage) {
+      inside("03", one); demand(one - at >= 2)
+      issues = int(byte(at + 1) / 4) % 2; signs = byte(at + 1) >= 128
+    }
     at = one
   }
   return good
@@ -148,7 +165,7 @@ function signature(size,  certificates, signer, from, to) {
   want("302f06092a864886f70d01090431220420"); digest = raw(at, at + 32); at += 32; demand(at == to)
   want(sm2)
   inside("04", size)
-  print (signer == name), good, places, at, size - at, digest, seconds, text
+  print (signer == name), (good && !ca && signs), places, at, size - at, key, digest, seconds, text
 }
 function signing_time(end,  one, short, t, i, two, y, m, d, H, M, S) {
   one = enter("30", end); want("06092a864886f70d010905"); inside("31", one)
@@ -170,13 +187,13 @@ function days(y, m, d) { # since 1970, in years that begin in March
 }
 { h = h $0 }
 END {
-  digit = "0123456789abcdef"; sm3 = "300a06082a811ccf55018311"; sm2 = "300a06082a811ccf55018375"
+  digit = "0123456789abcdef"; constraints = "0603551d13"; usage = "0603551d0f"; sm3 = "300a06082a811ccf55018311"; sm2 = "300a06082a811ccf55018375"
   size = length(h) / 2; at = 0
   if (take == "hole") {
     element(size); demand(tag == "30" && substr(h, 2 * after + 1) !~ /[^0]/)
     for (at = 0; at < after; at++) printf "\\%03o", byte(at)
   }
-  else if (take == "certificate") { good = certificate(size); demand(good && at == size); print signed }
+  else if (take == "certificate") { good = certificate(size); demand(good && ca && issues && at == size); print signed, key }
   else signature(size)
 }'
 
@@ -187,24 +204,27 @@ issued() {
   openssl verify -x509_strict "$@" -no-CApath -no-CAstore -vfyopt "distid:$id" -CAfile "$work/root.pem" "$of" >"$work/verified" 2>&1
 }
 
-# usage_of FILE: what the certificate may do.
-usage_of() { openssl x509 -in "$1" -noout -ext basicConstraints,keyUsage 2>"$work/errors" || :; }
-
 read_root() {
   # Read once and under a name of our own: some programs take some names for options.
   [ -f "$1" ] && cat <"$1" >"$work/given" || give_up "$1: no file that can be read"
   [ -s "$work/given" ] || give_up "$1: the file is empty"
   # Nobody could tell which of several vouched.
   [ "$(grep -a -c -e '-----BEGIN ' "$work/given")" -le 1 ] || give_up "$1: more than one certificate or key is in it: name one certificate"
-  openssl x509 -in "$work/given" -out "$work/root.pem" 2>"$work/errors" || give_up "$1: no certificate"
-  openssl x509 -in "$work/root.pem" -outform DER -out "$work/root.der"
-  usage=$(usage_of "$work/root.pem")
-  case $usage in *CA:TRUE*Certificate\ Sign*) ;; *) give_up "$1: it is no root of reports" ;; esac
-  # Its own signature, too, which openssl would check with the wrong ID.
-  hex <"$work/root.der" | awk -v take=certificate "$der" >"$work/parts" && read -r begin size value value_size <"$work/parts" &&
+  if grep -a -q -e '^-----BEGIN CERTIFICATE-----' "$work/given"; then
+    tr -d '\r' <"$work/given" | sed -n '/^-----BEGIN/,/^-----END/{/^-----/!p;}' | openssl base64 -d -out "$work/root.der" 2>"$work/errors"
+  else
+    mv "$work/given" "$work/root.der"
+  fi
+  is_root || { can_verify && give_up "$1: no certificate of a root of reports"; }
+}
+
+# is_root: whether the root is one, its own signature included, which `openssl verify` would check with the wrong ID.
+is_root() {
+  [ "$(size_of "$work/root.der")" -le 16384 ] && hex <"$work/root.der" | awk -v take=certificate "$der" >"$work/parts" &&
+    read -r begin size value value_size key key_size <"$work/parts" && as_pem CERTIFICATE <"$work/root.der" >"$work/root.pem" &&
     cut_out "$work/root.der" "$begin" "$size" >"$work/signed" && cut_out "$work/root.der" "$value" "$value_size" >"$work/signature" &&
-    openssl x509 -in "$work/root.pem" -noout -pubkey >"$work/key.pem" && verifies "$work/key.pem" "$work/signature" "$work/signed" &&
-    issued "$work/root.pem" -no_check_time || give_up "$1: it is no root of reports"
+    cut_out "$work/root.der" "$key" "$key_size" | as_pem 'PUBLIC KEY' >"$work/key.pem" &&
+    verifies "$work/key.pem" "$work/signature" "$work/signed" && issued "$work/root.pem" -no_check_time
 }
 
 # judge PATH NAME: says why the file is not valid, or who signed it; in a process of its own, which may end at any step.
@@ -216,8 +236,8 @@ judge() {
 load() { [ -f "$1" ] && cat <"$1" >"$work/file" 2>"$work/errors" || unread 'no file that can be read'; }
 
 judge_loaded() {
-  case $2 in ?*.pdf) pdf=yes ;; *) pdf=$(head -c 5 "$work/file" | hex) ;; esac
-  case $pdf in yes | 255044462d) judge_pdf ;; *) judge_beside "$1" "$2" ;; esac
+  begin=$(head -c 5 "$work/file" | hex) name=$2
+  case $begin+$name in $pdf_header+* | *+?*.pdf) judge_pdf ;; *) judge_beside "$1" "$2" ;; esac
 }
 
 # judge_named PATH NAME SIZE SM3 SHA-256: the same for a file that a manifest names; it vouches for one that has no signature.
@@ -226,8 +246,8 @@ judge_named() {
   load "$1"
   [ "$(size_of "$work/file") $(sm3 <"$work/file") $(openssl dgst -sha256 -binary <"$work/file" | hex)" = "$3 $4 $5" ] ||
     refuse digest 'it is not the file that the manifest names: size, SM3 or SHA-256 differ'
-  case $2 in *.pdf) pdf=yes ;; *) pdf=no ;; esac
-  [ $pdf = no ] && [ ! -e "$1.p7s" ] || judge_loaded "$1" "$2" >"$work/own"
+  case $2 in *.pdf) ;; *) [ -e "$1.p7s" ] || exit 0 ;; esac
+  judge_loaded "$1" "$2"
 }
 
 judge_beside() {
@@ -260,6 +280,8 @@ is_hole() {
 }
 
 judge_pdf() {
+  # A signed CSV could have a hole cut into it, but it does not begin so.
+  [ "$begin" = $pdf_header ] || refuse malformed 'it is no PDF: it does not begin with %PDF-'
   size=$(size_of "$work/file") words=0 framed=0 ours=0
   byte_ranges >"$work/ranges"
   while read -r begin after rest; do
@@ -287,19 +309,17 @@ judge_pdf() {
 judge_signature() {
   [ "$(size_of "$work/cms")" -le 32768 ] && hex <"$work/cms" | awk -v take=signature "$der" >"$work/parts" && [ -s "$work/parts" ] ||
     refuse malformed 'its signature is not a CMS of the one form that reports have'
-  read -r named good certificate certificate_size attributes attributes_size value value_size digest seconds when <"$work/parts"
+  read -r named good certificate certificate_size attributes attributes_size value value_size key key_size digest seconds when <"$work/parts"
   cut_out "$work/cms" "$certificate" "$certificate_size" >"$work/signer.der"
-  openssl x509 -inform DER -in "$work/signer.der" -out "$work/signer.pem" 2>"$work/errors" || refuse malformed 'what it has as certificate is none'
+  as_pem CERTIFICATE <"$work/signer.der" >"$work/signer.pem"
   [ "$named" = 1 ] || refuse certificate 'the certificate in it is not the one that the signature names'
   [ "$digest" = "$1" ] || refuse digest 'the content is not what was signed: it has another SM3'
   issued "$work/signer.pem" -no_check_time || refuse certificate "the root does not vouch for it: $(grep -m 1 error "$work/verified" | tr -c '\040-\176\n' '?')"
-  usage=$(usage_of "$work/signer.pem")
-  case $usage in *CA:TRUE*) refuse certificate 'it is a CA, not a signer' ;; *Digital\ Signature*) ;; *) refuse certificate 'it may not sign data' ;; esac
-  [ "$good" = 1 ] || refuse certificate 'it is not a certificate of version 3 with SM2 and no critical extension that is unknown'
+  [ "$good" = 1 ] || refuse certificate 'it is a CA, may not sign data, is not of version 3 and SM2, or has extensions that are not known'
   # What is signed is a SET (RFC 5652 section 5.4); in the signature stands the tag of its place.
   { printf '\061' && cut_out "$work/cms" $((attributes + 1)) $((attributes_size - 1)); } >"$work/attributes"
   cut_out "$work/cms" "$value" "$value_size" >"$work/signature"
-  openssl x509 -in "$work/signer.pem" -noout -pubkey >"$work/key.pem"
+  cut_out "$work/cms" "$key" "$key_size" | as_pem 'PUBLIC KEY' >"$work/key.pem"
   verifies "$work/key.pem" "$work/signature" "$work/attributes" || refuse signature "the signature is not by the key of its certificate"
   issued "$work/signer.pem" -attime "$seconds" || refuse expired "signed at $when, when its certificate or the root was not valid"
   printf '  signed by    %s\n' "$(openssl x509 -in "$work/signer.pem" -noout -subject -nameopt RFC2253 | sed 's/^subject=//')"
@@ -308,16 +328,16 @@ judge_signature() {
 
 # tell NAME JUDGE ARGUMENT...: prints what is found of a file, and sets `status`.
 tell() {
-  name=$(printable "$1")
+  shown=$(printable "$1")
   shift
   : >"$work/remarks"
   "$@" >"$work/said" & # in the background `set -e` holds
   status=0
   wait $! || status=$?
   case $status in
-    0) printf 'valid  %s\n' "$name" ;;
-    4) printf 'tampered  %s: ' "$name" ;;
-    6) printf 'unchecked  %s: ' "$name" ;;
+    0) printf 'valid  %s\n' "$shown" ;;
+    4) printf 'tampered  %s: ' "$shown" ;;
+    6) printf 'unchecked  %s: ' "$shown" ;;
     *) give_up 'a program that is needed failed' ;;
   esac
   cat "$work/said" "$work/remarks"
@@ -377,6 +397,8 @@ tell_named() {
   done <"$work/lines"
   remark_others "$1"
   status=$gravest
+  [ $status != 0 ] || echo 'all files are as the manifest names them'
+  [ $status = 0 ] || echo 'NOT all files are as the manifest names them'
 }
 
 # remark_others FOLDER: names what lies there and the manifest does not vouch for.
@@ -394,7 +416,6 @@ remark_others() {
   done
 }
 
-can_verify
 read_root "$2"
 path=$1
 [ ! -d "$path" ] || path=${path%/}/manifest.json
