@@ -2,7 +2,7 @@
 
 from app.reports.document import Words
 
-GDPR_TITLE = Words("个人信息保护日报（GDPR 与《个人信息保护法》）", "Daily report on personal data, GDPR and PIPL")
+GDPR_TITLE = Words("个人信息保护日报（GDPR 与个保法）", "Daily report on personal data, GDPR and PIPL")
 MASKING = Words(
     "本报告不写操作者姓名，只写编号；编号仅在本报告内有效。主体以租户的假名出现。entries.csv 中有操作者名称，不要随本报告交给个人。",
     "Operators are numbered in this report, not named; the numbers hold in this report alone. People stand in it by pseudonyms of their tenant. "
@@ -34,7 +34,7 @@ REQUESTS = Words("数据主体的请求", "Requests of people")
 REQUESTS_LIST = Words("日终时的请求", "Requests as they stood when the day ended")
 NO_REQUESTS = Words("没有登记任何请求。", "No request is recorded.")
 REQUEST, ARTICLE = Words("请求", "request"), Words("条款", "article")
-ASKED, DUE = Words("提出", "asked"), Words("答复期限", "due")
+ASKED, DUE = Words("提出", "asked"), Words("期限", "due")
 ANSWER = Words("答复与依据", "answer and ground")
 DAYS_LEFT = Words("尚余 {days} 天", "days left: {days}")
 OVERDUE = Words("已逾期 {days} 天", "days overdue: {days}")
