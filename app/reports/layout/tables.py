@@ -49,7 +49,9 @@ class Grid:
         whole = sum(share for _, share in columns)
         self.widths = [WIDTH * share / whole for _, share in columns]
         self.lefts = [sum(self.widths[:place]) for place in range(len(columns))]
-        self.strong = [(left, width) for left, width, face in zip(self.lefts, self.widths, self.faces, strict=True) if face is STRONG]
+        self.strong = [
+            (left, width) for left, width, face in zip(self.lefts, self.widths, self.faces, strict=True) if face.size == STRONG.size
+        ]
         """Where the columns that stand out are."""
         self.head: Row | None = None
         self._set: dict[int, Row] = {}
@@ -186,9 +188,7 @@ def table(block: Table, setter: Typesetter) -> Rows:
 
 
 def _face(column: Column) -> Face:
-    if column.strong:
-        return STRONG
-    return replace(MONO if column.mono else CELL, align=column.align)
+    return replace(STRONG if column.strong else MONO if column.mono else CELL, align=column.align)
 
 
 def facts(block: Facts, setter: Typesetter) -> Rows:
