@@ -1,0 +1,188 @@
+"""`sluice report nightly`: make the reports of a day, or of all days that have none."""
+
+import contextlib
+import signal
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from app.cli.operator import operator
+from app.cli.options import Config, Overrides, Var, quiet_settings_of
+
+if TYPE_CHECKING:
+    from app.reports.making.maker import Maker, Outcome
+    from app.reports.making.progress import Progress
+    from app.reports.nights.night import Night
+    from app.settings import Settings
+
+STAGES = {
+    "wait": "another process makes it, waiting",
+    "export": "taking its entries out of the log",
+    "verify": "checking them",
+    "gather": "counting",
+    "write": "writing the reports",
+    "sign": "signing",
+}
+
+
+def nightly(
+    *,
+    day: Annotated[str | None, typer.Option("--date", help="the day, YYYY-MM-DD; without it yesterday, and missed days before")] = None,
+    zone: Annotated[str | None, typer.Option(help="time zone whose day it is; without it report.zone of the settings")] = None,
+    again: Annotated[bool, typer.Option("--again", help="make the reports of --date again, beside those that were made")] = False,
+    var: Var = Path("var"),
+    config: Config = None,
+    overrides: Overrides = None,
+) -> None:
+    """Make the reports of a day that is over: once, whoever asks, on whichever replica. The log records it.
+
+    Without --date, those of all days that have none, from the first entry of the log on, at most 31 in one go. The first run makes the
+    report keys.
+    """
+    import asyncio
+
+    from app import core_dumps
+    from app.errors import BadRequest
+    from app.reports.nights.night import Night
+
+    if again and day is None:
+        raise BadRequest("--again: needs --date, the day whose reports are made again", field="again")
+    core_dumps.forbid()
+    var = var.absolute()
+    signal.signal(signal.SIGTERM, _stop)
+    settings = quiet_settings_of(config, var, overrides, "report")
+    night = Night.of(day, zone or settings.report.zone) if day else None
+    with _shown() as progress:
+        asyncio.run(_run(settings, var, night, zone or settings.report.zone, again=again, progress=progress))
+
+
+async def _run(settings: "Settings", var: Path, night: "Night | None", zone: str, *, again: bool, progress: "Progress") -> None:
+    from app.reports.nights.night import zone_of
+
+    zone_of(zone, "--zone")
+    async with _maker(settings, var, progress) as maker:
+        if night is not None:
+            _tell(await maker.make(night, again=again), night)
+        else:
+            await _make_missing(maker, zone)
+
+
+async def _make_missing(maker: "Maker", zone: str) -> None:
+    """Make what is missing; one night that fails keeps no other from being made. Raises the first failure, at the end."""
+    from app.errors import SluiceError
+    from app.reports.shelf.made import not_made
+
+    missing = await not_made(maker.transactions, maker.source.clock.utcnow(), zone)
+    if missing.more:
+        typer.echo(f"{missing.more} nights before {missing.nights[0].day} are left out; run it again for them", err=True)
+    if not missing.nights:
+        typer.echo(f"no night of {zone} is missing")
+    failures: list[SluiceError] = []
+    for night in missing.nights:
+        try:
+            _tell(await maker.make(night), night)
+        except SluiceError as failure:
+            failures.append(failure)
+            typer.echo(f"{night.day}: not made: {failure.message}", err=True)
+    if failures:
+        raise failures[0]
+
+
+def _tell(outcome: "Outcome", night: "Night") -> None:
+    if outcome.fresh:
+        typer.echo(f"{outcome.folder}: made")
+    elif outcome.here:
+        typer.echo(f"{outcome.folder}: made before; --date {night.day} --again makes it again beside it")
+    else:
+        typer.echo(
+            f"{outcome.report}: made before, says the log; it is not in {outcome.folder.parent}. --date {night.day} --again makes it again"
+        )
+
+
+@contextlib.asynccontextmanager
+async def _maker(settings: "Settings", var: Path, progress: "Progress") -> "AsyncIterator[Maker]":
+    """Everything that nights are made with. Raises ConfigError, DatabaseDown."""
+    from app.access import urls_beside_serve
+    from app.audit.intake.gaps import Gaps
+    from app.audit.intake.intake import Intake
+    from app.audit.reading.log import Log
+    from app.clock import SystemClock
+    from app.database import create_engine
+    from app.observability.metrics import Metrics
+    from app.reports.making.maker import Maker
+    from app.reports.making.materials import load_materials
+    from app.reports.making.source import Source
+    from app.reports.shelf.shelf import shelf_folder
+    from app.transaction import Transactions
+    from app.worker import Worker
+
+    urls = urls_beside_serve(settings, var)
+    clock, metrics, timeout_ms = SystemClock(), Metrics(), settings.database.timeout_ms
+    materials = load_materials(settings, var, clock.utcnow())
+    reading, writing = (create_engine(url, settings.database) for url in (urls.log, urls.intake))
+    intake = Intake(writing, metrics, Gaps(clock), timeout_ms=timeout_ms)
+    log = Log(reading, intake, clock, metrics, timeout_ms=timeout_ms)
+    try:
+        yield Maker(
+            source=Source(log, reading, clock, operator(), progress, Worker("report")),
+            writing=writing,
+            intake=intake,
+            transactions=Transactions(reading, metrics, call="reports", timeout_ms=timeout_ms),
+            materials=materials,
+            shelf=shelf_folder(settings.report.path, var),
+        )
+    finally:
+        await reading.dispose()
+        await writing.dispose()
+
+
+def _stop(number: int, _: object) -> NoReturn:
+    """As a shell says it of a program that a signal ended; what is half made is removed on the way out."""
+    raise SystemExit(128 + number)
+
+
+@contextlib.contextmanager
+def _shown() -> "Iterator[Progress]":
+    """The stages and a bar on a terminal; nothing where standard error is none."""
+    import sys
+
+    from app.reports.making.progress import Unwatched
+
+    if not sys.stderr.isatty():
+        yield Unwatched()
+        return
+    bars = _Bars(sys.stderr)
+    try:
+        yield bars
+    finally:
+        bars.end()
+
+
+class _Bars:
+    """One line for each stage, with a bar where entries are counted."""
+
+    def __init__(self, terminal: Any) -> None:
+        self._terminal = terminal
+        self._bar: Any = None
+        self._label, self._done = "", 0
+
+    def stage(self, night: "Night", name: str) -> None:
+        """End the line of the stage before, and begin that of the next."""
+        self.end()
+        self._label = f"{night.day} {STAGES.get(name, name)}"
+        typer.echo(self._label, file=self._terminal)
+
+    def entries(self, done: int, total: int) -> None:
+        """Move the bar."""
+        if self._bar is None:
+            self._bar, self._done = typer.progressbar(length=total, label="entries", file=self._terminal).__enter__(), 0
+        self._bar.update(max(0, done - self._done))
+        self._done = done
+
+    def end(self) -> None:
+        """End the bar, where there is one."""
+        if self._bar is not None:
+            self._bar.render_finish()
+            self._bar = None
