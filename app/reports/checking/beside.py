@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from app.reports.checking.result import Result, failed, valid
-from app.reports.checking.source import Source, Unreadable, opened
+from app.reports.checking.source import NotThere, Source, Unreadable, opened
 from app.reports.manifest import SIGNATURE_SUFFIX
 from app.signing import cms
 from app.signing.certificates import Certificate
@@ -17,11 +17,11 @@ def signature_of(path: Path) -> Path:
 def check_beside(path: Path, source: Source, root: Certificate) -> Result:
     """What is to be said of the file `source`, which is at `path`, under the given root. Raises Unreadable for what is there and cannot be read."""
     beside = signature_of(path)
-    if not beside.exists():
-        return failed(path.name, "unsigned", f"no signature {beside.name} lies beside it")
     try:
         with opened(beside) as signature:
             der = signature.read(0, cms.MAX_DER_BYTES + 1)
+    except NotThere:
+        return failed(path.name, "unsigned", f"no signature {beside.name} lies beside it")
     except Unreadable as error:
         raise Unreadable(f"{beside.name}: {error.message}") from None
     try:

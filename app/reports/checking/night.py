@@ -4,6 +4,7 @@ Of each file bytes, SM3 and SHA-256 are as the manifest has them. A PDF is signe
 where there is one: the manifest vouches for what has none. Files that the manifest does not name are told, and not judged.
 """
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,7 +13,7 @@ from pathlib import Path
 from app.reports.checking.beside import check_beside, signature_of
 from app.reports.checking.pdf import HEADER, check_pdf
 from app.reports.checking.result import Result, failed, worst
-from app.reports.checking.source import Source, Unreadable, opened
+from app.reports.checking.source import NotThere, Source, Unreadable, opened
 from app.reports.manifest import MANIFEST, ROOT, SCRIPT, SIGNATURE_SUFFIX, FileLine, Manifest, NotAManifest
 from app.signing.certificates import Certificate
 
@@ -46,15 +47,15 @@ def check_file(path: Path, source: Source, root: Certificate) -> Result:
 
 def _check_line(folder: Path, line: FileLine, root: Certificate) -> Result:
     path = folder / line.name
-    if not path.exists():
-        return failed(line.name, "missing", "it is not there")
     try:
         with opened(path) as source:
             if (source.size, source.digest("sm3").hex(), source.digest("sha256").hex()) != (line.bytes, line.sm3, line.sha256):
                 return failed(line.name, "digest", "it is not the file that the manifest names: size, SM3 or SHA-256 differ")
-            if path.suffix == _SIGNED_WITHIN or signature_of(path).exists():
+            if path.suffix == _SIGNED_WITHIN or os.path.lexists(signature_of(path)):
                 return check_file(path, source, root)
             return Result(line.name, "valid", words="as the manifest names it; it has no signature of its own", covers=source.size)
+    except NotThere as error:
+        return failed(line.name, "missing", error.message)
     except Unreadable as error:
         return failed(line.name, "unreadable", error.message)
 
@@ -72,6 +73,11 @@ def _refused_name(names: list[str]) -> str | None:
 def _not_named(folder: Path, manifest: Manifest) -> Iterator[str]:
     named = {MANIFEST} | {line.name for line in manifest.files}
     known = named | {name + end for name in named for end in (SIGNATURE_SUFFIX, _TIME_STAMP)} | {ROOT, SCRIPT}
-    for name in sorted(file.name for file in folder.iterdir()):
+    try:
+        names = sorted(file.name for file in folder.iterdir())
+    except OSError as error:  # who may read its files by name may still not list it
+        yield f"its folder cannot be listed: {error.strerror}"
+        return
+    for name in names:
         if name not in known:
             yield f"{name!r} is not named by the manifest: not judged"

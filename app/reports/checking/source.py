@@ -19,12 +19,18 @@ MAX_FILE_BYTES = 1 << 32
 
 
 class Unreadable(SluiceError):
-    """A file that is to be checked is not there, is no file, or cannot be read here; nothing is known of it."""
+    """A file that is to be checked is none, or cannot be read here; nothing is known of it."""
 
     code = "report_unreadable"
     status = 422
     exit_code = 6
     hint = "Name a file of a night's folder that this user may read."
+
+
+class NotThere(Unreadable):
+    """A file that is to be checked is not there, or was taken away meanwhile."""
+
+    code = "report_not_there"
 
 
 class Source:
@@ -54,15 +60,18 @@ class Source:
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[Source]:
-    """The regular file at `path`, open. Raises Unreadable."""
+    """The regular file at `path`, open. Raises Unreadable, of which NotThere is one kind."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe would keep whoever opens it waiting
-    except (OSError, ValueError) as error:
-        raise Unreadable(f"it cannot be read: {getattr(error, 'strerror', None) or 'no such name'}") from None
+    except FileNotFoundError:
+        raise NotThere("it is not there") from None
+    except (OSError, ValueError) as error:  # the second for a name with NUL
+        raise Unreadable(f"it cannot be read: {getattr(error, 'strerror', None) or 'nothing has such a name'}") from None
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
+        os.close(descriptor)
+        raise Unreadable("it is no regular file")
     with os.fdopen(descriptor, "rb") as stream:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise Unreadable("it is no regular file")
         if found.st_size > MAX_FILE_BYTES:
             raise Unreadable(f"it has {found.st_size} bytes, more than a report can have")
         yield Source(cast(BinaryIO, stream), found.st_size)
