@@ -106,7 +106,7 @@ def stacked(at: Any) -> str:
 
 def pseudonym(text: Text) -> Text:
     """The beginning of a pseudonym, enough to tell people of a day apart; anything else as it is. The CSV has all of it."""
-    return f"{text[:PSEUDONYM_SHOWN]}…" if isinstance(text, str) and _PSEUDONYM.fullmatch(text) else text
+    return f"{text[:PSEUDONYM_SHOWN]}{terms.CUT}" if isinstance(text, str) and _PSEUDONYM.fullmatch(text) else text
 
 
 def said(entry: Logged, member: str) -> Text:

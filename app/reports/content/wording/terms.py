@@ -2,7 +2,7 @@
 
 from app.reports.document import Words
 
-ARROW, DASH, SEPARATOR = " → ", "—", " · "
+ARROW, DASH, SEPARATOR, CUT = " → ", "—", " · ", "…"
 NOT_NAMED = Words("未填写", "not filled in")
 UNKNOWN = Words("未知", "unknown")
 SEALED = Words("密封", "sealed")
