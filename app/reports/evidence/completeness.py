@@ -3,6 +3,8 @@
 That is by GB/T 22239-2019 8.1.4.3 b): date and time, user, kind of event, how it ended, and what else belongs to its kind.
 """
 
+import functools
+
 from app.audit.records import kinds
 from app.audit.records.kinds import ENVELOPE
 from app.reports.evidence.facts import Logged
@@ -16,11 +18,17 @@ def is_complete(entry: Logged) -> bool:
     body = entry.body
     if not _text(body.get("operator")) or not _text(body.get("outcome")):
         return False
-    members = body.keys() - ENVELOPE.keys()
-    if entry.kind not in kinds.KINDS:
+    return _has_members(entry.kind, entry.outcome, frozenset(body))
+
+
+@functools.lru_cache(maxsize=1024)
+def _has_members(kind: str, outcome: str, names: frozenset[str]) -> bool:
+    """The same of all entries with these names of members: a log has few such sets."""
+    members = names - ENVELOPE.keys()
+    if kind not in kinds.KINDS:
         return bool(members)
     try:
-        kinds.check(entry.kind, entry.outcome, members)
+        kinds.check(kind, outcome, members)
     except ValueError:
         return False
     return True

@@ -47,7 +47,8 @@ class Kinds:
 
     def take(self, entry: Logged) -> None:
         """Count it."""
-        kind = self._kinds.setdefault((entry.kind, entry.outcome), _Kind(entry.seq))
+        name = entry.kind, entry.outcome
+        kind = self._kinds.get(name) or self._kinds.setdefault(name, _Kind(entry.seq))
         kind.last = entry.seq
         kind.count += 1
         if is_complete(entry):
@@ -143,7 +144,8 @@ class Coverage:
         """Count it for its user and its tenant."""
         for names, name in ((self._operators, entry.body.get("operator")), (self._tenants, entry.body.get("tenant"))):
             if isinstance(name, str):
-                names.setdefault(name, _Kind(entry.seq)).count += 1
+                one = names.get(name) or names.setdefault(name, _Kind(entry.seq))
+                one.count += 1
         sealed = entry.body.get("sealed")
         if isinstance(sealed, dict):
             self.sealed.update(sealed.keys())
