@@ -13,6 +13,8 @@ from app.reports.document import Block, Column, Facts, Lines, Paragraph, Table, 
 from app.reports.evidence.facts import Evidence
 
 DAY_HOURS = 24
+ASKED = ("allowed", "refused", "unconfirmed")
+"""How an access can begin; entries with other outcomes follow one of these."""
 TABLES = (Column(wording.TABLES_TITLE, 6), Column(wording.ROWS_HERE, 1.5, "right"), Column(wording.ROWS_ALL, 1.5, "right"))
 
 
@@ -44,12 +46,12 @@ def _period(evidence: Evidence) -> list[tuple[Text, Text]]:
     night, report = evidence.night, evidence.integrity.report
     total = sum(count.count for count in evidence.decisions)
     allowed = sum(count.count for count in evidence.decisions if count.outcome == "allow")
-    refused = sum(count.count for count in evidence.kinds if (count.kind, count.outcome) == ("sensitive.access", "refused"))
+    accesses = {count.outcome: count.count for count in evidence.kinds if count.kind == "sensitive.access"}
     return [
         (wording.DAY, f"{night.day.isoformat()} {night.zone}\n[{rfc3339(night.begin)}, {rfc3339(night.end)})"),
         (wording.ENTRIES, f"{evidence.entries} / [{evidence.first}, {evidence.end})"),
         (wording.DECISIONS, f"{allowed} / {total - allowed}"),
-        (wording.ACCESSES, f"{evidence.of('sensitive.access').total} / {refused}"),
+        (wording.ACCESSES, f"{sum(accesses.get(outcome, 0) for outcome in ASKED)} / {accesses.get('refused', 0)}"),
         (wording.CHECKPOINT, f"{report.verdict}\n{shown(report.size)}, {shown(report.root)}"),
     ]
 

@@ -9,7 +9,7 @@ DAY = Words("日期与期间（UTC，不含终点）", "day, period (UTC, end no
 HOURS = Words("当日 {hours} 小时：该时区的时钟当日有调整。", "{hours} hours: the clocks of the zone were changed on this day.")
 ENTRIES = Words("当日条目 / 导出的条目号", "entries / numbers exported")
 DECISIONS = Words("决定：允许 / 未允许", "decisions: allowed / not allowed")
-ACCESSES = Words("敏感模型条目 / 其中拒绝", "sensitive accesses / refused")
+ACCESSES = Words("访问敏感模型 / 其中拒绝", "sensitive accesses / refused")
 CHECKPOINT = Words("日志校验；检查点条数、树根", "log: verdict; checkpoint")
 LOG_ROOT = Words("日志根证书 SM3", "log root certificate, SM3")
 MADE = Words("生成时间 / 生成者", "made at / by")
@@ -31,9 +31,11 @@ ROWS_HERE = Words("本报告行数", "rows here")
 ROWS_ALL = Words("总行数", "rows in all")
 
 PROVES = Words(
-    "签名证明：自签名以来本文件没有任何改动，且由持有该报告密钥者签署。条目号所指的日志条目由同一文件夹中的 log.jsonl 逐条证明。",
+    "签名证明：自签名以来本文件没有任何改动，且由持有该报告密钥者签署。当日条目由同一文件夹中的 log.jsonl 逐条证明；"
+    "更早的条目在生成报告时已证明属于同一检查点。",
     "The signature proves that nothing in this file has changed since it was signed, and that whoever holds the report key signed it. "
-    "Each entry that is named by its number is proven by log.jsonl in the same folder.",
+    "log.jsonl in the same folder proves each entry of the day; older ones were proven to belong to the same checkpoint when the report "
+    "was made.",
 )
 PROVES_NOT = Words(
     "签名不证明：日志以外发生的事、条款结论的法律效力、签名者的身份（除非您以别的途径取得并核对根证书）。"
@@ -42,8 +44,14 @@ PROVES_NOT = Words(
     "you another way. Ordinary PDF readers may not know SM2, and show the signature as unknown or invalid.",
 )
 TIME_BY_CLOCK = Words("签名时间是签名机器的时钟。", "The time of signing is that of the signer's clock.")
-TIME_BY_TOKEN = Words("旁附 RFC 3161 时间戳。", "An RFC 3161 time stamp lies beside it.")
-ALSO_PADES = Words("另有供普通阅读器使用的 ECDSA（PAdES）签名。", "There is an ECDSA (PAdES) signature for ordinary readers, too.")
+TIME_BY_TOKEN = Words(
+    "已请求 RFC 3161 时间戳；取得时在同一文件夹的 .tsr 文件中。",
+    "An RFC 3161 time stamp was asked for; where one was given, it lies beside this file as .tsr.",
+)
+ALSO_PADES = Words(
+    "另设有供普通阅读器使用的 ECDSA（PAdES）签名；如未能加上，manifest.json 有记载。",
+    "An ECDSA (PAdES) signature for ordinary readers is set up, too; manifest.json says so where it was left out.",
+)
 SM2 = Words(
     "与 SM2 兼容的签名；不是经认证的商用密码产品；密钥由运营者保管。",
     "SM2-compatible signature; not a certified commercial cryptography product (商用密码产品); key custody is the operator's.",

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 
 import pytest
 
@@ -10,7 +10,7 @@ from app.reports.content.texts import template_texts
 from app.reports.document import Chart, Document, Facts, Heading, Lines, Paragraph, Table
 from app.reports.evidence.facts import Evidence, Listed
 from app.reports.nights.night import Night
-from tests.fixtures.night import ANNA, NOON, NightLog, access, allowed, as_logged, eventful, purge, quota, refused, summary
+from tests.fixtures.night import ANNA, NOON, NightLog, allowed, as_logged, eventful, purge, quota, refused, summary
 from tests.fixtures.report_content import (
     IMPRINT,
     all_blocks,
@@ -150,6 +150,15 @@ def test_operators_are_named_for_mlps_and_masked_for_people() -> None:
     assert "operator #1" in masked
     named = whole_text(mlps_of(log.evidence()))
     assert {name for name in names if name in named} == names
+
+
+def test_cover_counts_accesses_once() -> None:
+    """An access that is confirmed later is one access: of the eventful night's six entries five began one, and one was refused."""
+    facts = facts_of(mlps_of(EVENTFUL))
+    assert facts["sensitive accesses / refused"] == "5 / 1"
+    assert facts["decisions: allowed / not allowed"] == "93 / 27"
+    assert facts["entries / numbers exported"] == "30 / [0, 30)"
+    assert facts["clauses"] == "met 2 · partly met 2 · not met 0 · not applicable 0 · for a person to judge 9"
 
 
 def test_quota_change_has_before_and_after() -> None:
@@ -325,10 +334,3 @@ def test_entries_of_no_form_stop_nothing() -> None:
     strange = replace(EMPTY, listed=listed)
     assert cells(mlps_of(strange), "Changes of quotas") == [["9", "5", "x", "—", '["a"]', "—", '{"a":1}']]
     assert cells(gdpr_of(strange), "Erasures")[0][0] == "9"
-
-
-def test_report_of_a_request_keeps_its_facts_apart() -> None:
-    """The builder of test entries and the report mean the same members."""
-    facts = access(1)
-    assert facts.purpose == "credit-scoring"
-    assert datetime(2026, 11, 29, 4, tzinfo=UTC) == NOON
