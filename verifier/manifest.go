@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -30,113 +31,141 @@ var alsoThere = map[string]bool{manifestName: true, manifestName + signatureSuff
 
 // A manifest is what is read of manifest.json.
 type manifest struct {
-	Form   string `json:"form"`
-	Report string `json:"report"`
-	Files  []struct {
-		Name   string `json:"name"`
-		Bytes  int64  `json:"bytes"`
-		SM3    string `json:"sm3"`
-		SHA256 string `json:"sha256"`
-	} `json:"files"`
+	Form   string      `json:"form"`
+	Report string      `json:"report"`
+	Files  []namedFile `json:"files"`
+}
+
+// A namedFile is a file as a manifest has it.
+type namedFile struct {
+	Name   string `json:"name"`
+	Bytes  int64  `json:"bytes"`
+	SM3    string `json:"sm3"`
+	SHA256 string `json:"sha256"`
 }
 
 // judgeReport checks a signed file, a manifest with all that it names, or the manifest of a night's folder.
 func judgeReport(path string, root *certificate) *judgement {
-	known, err := os.Stat(path)
-	if err == nil && known.IsDir() {
+	if known, err := os.Stat(path); err == nil && known.IsDir() {
 		path = filepath.Join(path, manifestName)
 	}
-	j := judgeFile(path, root)
-	if j.Verdict == valid && filepath.Base(path) == manifestName {
-		j.judgeNamed(filepath.Dir(path), root)
+	if filepath.Base(path) == manifestName {
+		return judgeManifest(path, root)
 	}
+	return judgeFile(path, root)
+}
+
+// judgeManifest reads the manifest once, so that what is signed is what is gone by.
+func judgeManifest(path string, root *certificate) *judgement {
+	j := newJudgement(manifestName)
+	file, _, err := openRegular(path)
+	if err != nil {
+		j.fail(err)
+		return j
+	}
+	defer file.Close()
+	content, err := io.ReadAll(io.LimitReader(file, maxManifest+1))
+	if err == nil {
+		err = j.judgeBeside(path, io.MultiReader(bytes.NewReader(content), file), root)
+	}
+	if err == nil {
+		err = j.judgeNamed(content, filepath.Dir(path), root)
+	}
+	j.fail(err)
 	return j
 }
 
 // judgeNamed checks the files of a manifest whose signature is good.
-func (j *judgement) judgeNamed(folder string, root *certificate) {
-	named, err := readManifest(filepath.Join(folder, manifestName))
-	if err != nil {
-		j.fail(err)
-		return
+func (j *judgement) judgeNamed(content []byte, folder string, root *certificate) error {
+	named := readManifest(content)
+	if named == nil {
+		return fmt.Errorf("it is no manifest of the form %q", manifestForm)
 	}
 	j.Report = text(named.Report)
 	seen := map[string]bool{manifestName: true}
-	for _, line := range named.Files {
-		if !plainName.MatchString(line.Name) || seen[line.Name] {
-			j.fail(refusal{malformed, fmt.Sprintf("it names %q, which is no name of a file of its folder, or twice", line.Name)})
-			return
+	for _, file := range named.Files {
+		if !plainName.MatchString(file.Name) || seen[file.Name] {
+			return refusal{malformed, fmt.Sprintf("it names %q: no name of a file of its folder, or twice", file.Name)}
 		}
-		seen[line.Name] = true
+		seen[file.Name] = true
 	}
-	for _, line := range named.Files {
-		j.add(judgeNamedFile(folder, line.Name, line.Bytes, line.SM3, line.SHA256, root))
+	for _, file := range named.Files {
+		j.add(file.judge(folder, root))
 	}
-	j.remarkOthers(folder, seen)
+	return j.remarkOthers(folder, seen)
 }
 
-func readManifest(path string) (*manifest, error) {
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
+// readManifest is nil for what is not of the form that is known, in the spelling that Sluice gives it.
+func readManifest(content []byte) *manifest {
 	read := new(manifest)
 	if len(content) > maxManifest || json.Unmarshal(content, read) != nil || read.Form != manifestForm {
-		return nil, fmt.Errorf("it is no manifest of the form %q", manifestForm)
+		return nil
 	}
-	return read, nil
+	var all map[string]any
+	decoder := json.NewDecoder(bytes.NewReader(content))
+	decoder.UseNumber()
+	var again bytes.Buffer
+	encoder := json.NewEncoder(&again)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if decoder.Decode(&all) != nil || encoder.Encode(all) != nil {
+		return nil
+	}
+	spelling := strings.NewReplacer(`\u2028`, "\u2028", `\u2029`, "\u2029") // Go alone escapes these
+	if spelling.Replace(again.String()) != string(content) {
+		return nil
+	}
+	return read
 }
 
-// judgeNamedFile compares one file with its line of the manifest, then checks the signature that it has of its own.
-func judgeNamedFile(folder, name string, size int64, wantSM3, wantSHA256 string, root *certificate) *judgement {
-	path := filepath.Join(folder, name)
-	j := newJudgement(name)
-	file, found, err := openRegular(path)
+// judge compares a file with what the manifest says of it, then checks the signature that a PDF has, or that lies beside another;
+// the manifest vouches for one that has none.
+func (n namedFile) judge(folder string, root *certificate) *judgement {
+	path := filepath.Join(folder, n.Name)
+	j := newJudgement(n.Name)
+	file, size, err := openRegular(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = refusal{missing, "the manifest names it, and it is not there"}
+		err = refusal{missing, "it is not there"}
 	}
 	if err != nil {
 		j.fail(err)
 		return j
 	}
 	defer file.Close()
-	hashes := [2]interface {
-		io.Writer
-		Sum([]byte) []byte
-	}{sm3.New(), sha256.New()}
-	if _, err := io.Copy(io.MultiWriter(hashes[0], hashes[1]), file); err != nil {
+	if err := n.compare(file); err != nil {
 		j.fail(err)
 		return j
 	}
-	if found != size || hex.EncodeToString(hashes[0].Sum(nil)) != wantSM3 || hex.EncodeToString(hashes[1].Sum(nil)) != wantSHA256 {
-		j.fail(refusal{digest, "it is not the file that the manifest names"})
+	if _, err := os.Stat(path + signatureSuffix); errors.Is(err, fs.ErrNotExist) && !strings.HasSuffix(path, pdfSuffix) {
+		j.Words, j.Covers = "as the manifest names it; it has no signature of its own", &size
 		return j
 	}
-	return ownSignature(path, j, root)
+	j.judgeOpened(path, file, size, root)
+	return j
 }
 
-// ownSignature is the judgement of a PDF, or of a file that has a signature beside it; the manifest vouches for any other.
-func ownSignature(path string, proven *judgement, root *certificate) *judgement {
-	_, err := os.Stat(path + signatureSuffix)
-	if errors.Is(err, fs.ErrNotExist) && !strings.HasSuffix(path, pdfSuffix) {
-		proven.Words = "as the manifest names it; it has no signature of its own"
-		return proven
+// compare reads a file and tells whether it is the one that the manifest names.
+func (n namedFile) compare(file io.Reader) error {
+	is3, is2 := sm3.New(), sha256.New()
+	size, err := io.Copy(io.MultiWriter(is3, is2), file)
+	if err != nil {
+		return err
 	}
-	return judgeFile(path, root)
+	if size != n.Bytes || hex.EncodeToString(is3.Sum(nil)) != n.SM3 || hex.EncodeToString(is2.Sum(nil)) != n.SHA256 {
+		return refusal{digest, "it is not the file that the manifest names: size, SM3 or SHA-256 differ"}
+	}
+	return nil
 }
 
 // remarkOthers names what lies in the folder and is nobody's to vouch for.
-func (j *judgement) remarkOthers(folder string, named map[string]bool) {
+func (j *judgement) remarkOthers(folder string, named map[string]bool) error {
 	entries, err := os.ReadDir(folder)
-	if err != nil {
-		j.fail(err)
-		return
-	}
 	for _, entry := range entries {
 		name := entry.Name()
 		signed := strings.TrimSuffix(strings.TrimSuffix(name, signatureSuffix), ".tsr")
 		if !named[name] && !alsoThere[name] && (signed == name || !named[signed]) {
-			j.Remarks = append(j.Remarks, fmt.Sprintf("%s lies in the folder, and the manifest does not name it", name))
+			j.Remarks = append(j.Remarks, fmt.Sprintf("%s is not named by the manifest: not judged", name))
 		}
 	}
+	return err
 }

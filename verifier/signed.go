@@ -33,12 +33,17 @@ func judgeFile(path string, root *certificate) *judgement {
 		return j
 	}
 	defer file.Close()
+	j.judgeOpened(path, file, size, root)
+	return j
+}
+
+// judgeOpened checks a file that is open, by what is in it or beside it.
+func (j *judgement) judgeOpened(path string, file *os.File, size int64, root *certificate) {
 	if isPDF(path, file) {
 		j.fail(j.judgePDF(file, size, root))
 	} else {
-		j.fail(j.judgeBeside(path, file, root))
+		j.fail(j.judgeBeside(path, io.NewSectionReader(file, 0, size), root))
 	}
-	return j
 }
 
 // openRegular opens a file, and nothing else that has a name: a pipe would never end.
@@ -51,7 +56,13 @@ func openRegular(path string) (*os.File, int64, error) {
 		return nil, 0, fmt.Errorf("%s is no file", path)
 	}
 	file, err := os.Open(path)
-	return file, known.Size(), err
+	if err != nil {
+		return nil, 0, err
+	}
+	if known, err = file.Stat(); err != nil {
+		return nil, 0, errors.Join(err, file.Close())
+	}
+	return file, known.Size(), nil
 }
 
 func isPDF(path string, file io.ReaderAt) bool {

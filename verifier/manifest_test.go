@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/emmansun/gmsm/sm3"
+)
+
+// manifestOf is the text of a manifest that names these files, some of its other members left out.
+func manifestOf(files ...[2]string) string {
+	var lines []string
+	for _, file := range files {
+		name, content := file[0], []byte(file[1])
+		lines = append(lines, fmt.Sprintf("    {\n      \"bytes\": %d,\n      \"name\": %q,\n      \"sha256\": \"%x\",\n      \"sm3\": \"%x\"\n    }",
+			len(content), name, sha256.Sum256(content), sm3.Sum(content)))
+	}
+	return fmt.Sprintf("{\n  \"day\": \"2026-11-02\",\n  \"files\": [\n%s\n  ],\n  \"form\": \"sluice-report-manifest 1\",\n  \"report\": \"one\"\n}\n", strings.Join(lines, ",\n"))
+}
+
+// signed adds the manifest and its signature to a folder.
+func (a authority) signed(t testing.TB, manifest string, files map[string]string) map[string]string {
+	t.Helper()
+	folder := maps.Clone(files)
+	folder[manifestName], folder[manifestName+signatureSuffix] = manifest, string(a.form(t, manifest).sign(t))
+	return folder
+}
+
+// A night is valid where all that its manifest names is there, as it is named, and signed where it has a signature.
+func TestManifests(t *testing.T) {
+	a, b := newAuthority(t), newAuthority(t)
+	pdf, csv := a.asPDF(t, "(text)", nil), "\ufeffa,b\r\n"
+	files := map[string]string{"x.pdf": pdf, "x.csv": csv, "x.csv.p7s": string(a.form(t, csv).sign(t)), "log.jsonl": "{}\n"}
+	good := manifestOf([2]string{"x.pdf", pdf}, [2]string{"x.csv", csv}, [2]string{"log.jsonl", "{}\n"})
+	with := func(name, content string) map[string]string {
+		other := a.signed(t, good, files)
+		if other[name] = content; content == "" {
+			delete(other, name)
+		}
+		return other
+	}
+	plain := manifestOf([2]string{"x.pdf", "%PDF-"})
+	for name, test := range map[string]struct {
+		files map[string]string
+		want  cause
+	}{
+		"as signed":              {a.signed(t, good, files), ""},
+		"another file":           {with("more.txt", "x"), ""},
+		"no signature of a CSV":  {with("x.csv.p7s", ""), ""},
+		"a file changed":         {with("log.jsonl", "[]\n"), digest},
+		"a file gone":            {with("log.jsonl", ""), missing},
+		"a bad signature":        {with("x.csv.p7s", "x"), malformed},
+		"a stranger's signature": {with("x.csv.p7s", string(b.form(t, csv).sign(t))), untrusted},
+		"the manifest changed":   {with(manifestName, strings.Replace(good, "one", "two", 1)), digest},
+		"no manifest":            {with(manifestName, ""), unreadable},
+		"manifest unsigned":      {with(manifestName+signatureSuffix, ""), unsigned},
+		"stranger's manifest":    {b.signed(t, good, files), untrusted},
+		"unsigned PDF":           {a.signed(t, plain, map[string]string{"x.pdf": "%PDF-"}), unsigned},
+		"twice":                  {a.signed(t, manifestOf([2]string{"log.jsonl", "{}\n"}, [2]string{"log.jsonl", "{}\n"}), files), malformed},
+		"elsewhere":              {a.signed(t, manifestOf([2]string{"../log.jsonl", "{}\n"}), files), malformed},
+		"itself":                 {a.signed(t, manifestOf([2]string{manifestName, ""}), files), malformed},
+		"another form":           {a.signed(t, strings.Replace(good, "manifest 1", "manifest 2", 1), files), unreadable},
+		"another spelling":       {a.signed(t, strings.Replace(good, "  \"day\"", "   \"day\"", 1), files), unreadable},
+		"a member twice":         {a.signed(t, strings.Replace(good, "{\n", "{\n  \"files\": [],\n", 1), files), unreadable},
+		"no JSON":                {a.signed(t, "x", files), unreadable},
+	} {
+		a.judged(t, ".", test.files).wants(t, name, test.want)
+	}
+}
+
+// What lies in the folder and is nobody's is told; what belongs to it is not.
+func TestRemarks(t *testing.T) {
+	a := newAuthority(t)
+	files := map[string]string{"log.jsonl": "{}\n", "log.jsonl.tsr": "", "root.pem": "", "verify.sh": "", "more.pdf": "", "more.pdf.p7s": ""}
+	j := a.judged(t, manifestName, a.signed(t, manifestOf([2]string{"log.jsonl", "{}\n"}), files))
+	j.wants(t, "the folder", "")
+	if got := strings.Join(j.Remarks, ";"); got != "more.pdf is not named by the manifest: not judged;more.pdf.p7s is not named by the manifest: not judged" {
+		t.Error(got)
+	}
+}
+
+// A call checks a report and gives the exit status of its verdict.
+func TestRunReport(t *testing.T) {
+	a := newAuthority(t)
+	root := write(t, "root.pem", string(asPEM(a.root)))
+	good, edited := write(t, "x.pdf", a.asPDF(t, "(a)", nil)), write(t, "x.pdf", strings.Replace(a.asPDF(t, "(a)", nil), "(a)", "(b)", 1))
+	odd := filepath.Join(t.TempDir(), "a\x1b[2J.pdf")
+	if err := os.WriteFile(odd, []byte("%PDF-"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		arguments []string
+		status    int
+		says      string
+	}{
+		{[]string{"--report", good, "--root", root}, 0, "valid  x.pdf\n  signed by    test signer\n"},
+		{[]string{"--report", good, "--root", root, "--output", "json"}, 0, `"verdict": "valid"`},
+		{[]string{"--report", edited, "--root", root}, 4, "tampered  x.pdf: digest: "},
+		{[]string{"--report", odd, "--root", root}, 4, "tampered  a\ufffd[2J.pdf: unsigned"},
+		{[]string{"--report", good + ".none", "--root", root}, 6, "unchecked"},
+		{[]string{"--report", "/dev/null", "--root", root}, 6, "is no file"},
+		{[]string{"--report", good, "--root", good}, 6, "--root"},
+		{[]string{"--report", good}, 2, "--root"},
+		{[]string{"--report", good, "--export", good, "--root", root}, 2, "name one file"},
+		{[]string{"--report", good, "--root", root, "--anchor", root}, 2, "--anchor is for --export"},
+	} {
+		var said bytes.Buffer
+		if status := run(test.arguments, nil, &said, &said); status != test.status || !strings.Contains(said.String(), test.says) {
+			t.Errorf("%v: %d\n%s", test.arguments, status, said.String())
+		}
+	}
+}
