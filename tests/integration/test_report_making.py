@@ -1,0 +1,255 @@
+"""Nights from a real log to the shelf: once, whoever asks and whoever is ended, and checked as an auditor does."""
+
+import asyncio
+import contextlib
+import shutil
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.audit.format.export_file import lines
+from app.audit.verification.verify import verify
+from app.database import DatabaseDown
+from app.reports.checking.check import check
+from app.reports.evidence.readiness import NightNotOver, NightUnfinished
+from app.reports.making.draft import Draft, ShelfUnwritable
+from app.reports.making.lock import Lock
+from app.reports.manifest import Manifest
+from tests.fixtures.making import DAY, OPERATOR, OVER, NightLife, Watched
+from tests.fixtures.night import eventful, summary
+from tests.fixtures.signing import MADE
+
+FIRST, SECOND = "2026-01-01-utc-1", "2026-01-01-utc-2"
+FILES = [
+    "decisions.csv",
+    "decisions.csv.p7s",
+    "entries.csv",
+    "entries.csv.p7s",
+    "gdpr.pdf",
+    "log.jsonl",
+    "manifest.json",
+    "manifest.json.p7s",
+    "mlps.pdf",
+    "root.pem",
+    "verify.sh",
+]
+
+
+class Ended(BaseException):
+    """Stands for a kill: nothing after it runs but what the kernel does."""
+
+
+@pytest.fixture
+async def over(night_life: NightLife) -> NightLife:
+    """A log with an eventful day that is over."""
+    await night_life.grown.intake.write(*eventful(MADE))
+    night_life.grown.clock.advance(OVER.total_seconds() * 1000)
+    return night_life
+
+
+def manifest(folder: Path) -> Manifest:
+    return Manifest.parse((folder / "manifest.json").read_bytes())
+
+
+async def outcomes(life: NightLife) -> list[tuple[str, str]]:
+    """Outcome and report of each `report.made` entry."""
+    return [(entry["outcome"], entry["report"]) for entry in await life.made()]
+
+
+async def test_a_night_is_made_from_the_log_to_the_shelf(over: NightLife):
+    """The folder has all files, as they were signed; the log's export in it verifies; the log has its entry with every digest."""
+    outcome = await over.maker().make(DAY)
+
+    folder, said = outcome.folder, manifest(outcome.folder)
+    assert (outcome.report, outcome.fresh, over.folders()) == (FIRST, True, [FIRST])
+    assert sorted(path.name for path in folder.iterdir()) == FILES
+    assert check(folder, over.materials.keys.root).verdict == "valid"
+    with (folder / "log.jsonl").open("rb") as export:
+        assert verify(lines(export), over.grown.keys.root).verdict == "whole"
+    assert said.counts == {"entries": 30, "decisions": 120, "refused": 27, "sensitive_accesses": 5, "entries_rows": 30, "decisions_rows": 4}
+    assert (said.begin, said.end, said.log.verdict, said.made_by) == (
+        "2026-01-01T00:00:00.000000Z",
+        "2026-01-02T00:00:00.000000Z",
+        "whole",
+        OPERATOR,
+    )
+    (entry,) = await over.made()
+    assert (entry["outcome"], entry["report"], entry["zone"], entry["count"]) == ("done", FIRST, "UTC", 30)
+    assert {file["name"]: file["sm3"] for file in entry["files"][1:]} == {file.name: file.sm3 for file in said.files}
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
+
+
+async def test_a_night_is_made_once_and_again_where_that_is_asked_for(over: NightLife):
+    """The log decides, whatever lies on the shelf of this replica; made again, both stay."""
+    await over.maker().make(DAY)
+    before = {path.name: path.read_bytes() for path in (over.shelf / FIRST).iterdir()}
+    elsewhere = over.shelf.with_name("other-shelf")
+
+    second = await over.maker(elsewhere).make(DAY)
+    assert (second.report, second.fresh, second.here, elsewhere.exists()) == (FIRST, False, False, False)
+    again = await over.maker().make(DAY, again=True)
+    assert (again.report, again.fresh, over.folders()) == (SECOND, True, [FIRST, SECOND])
+    assert {path.name: path.read_bytes() for path in (over.shelf / FIRST).iterdir()} == before
+    assert await outcomes(over) == [("done", FIRST), ("done", SECOND)]
+
+
+async def test_two_makers_at_once_make_one_night(over: NightLife):
+    """The second waits for the first, and finds it made."""
+    watched = [Watched(), Watched()]
+    found = await asyncio.gather(*(over.maker(progress=one).make(DAY) for one in watched))
+
+    assert sorted(one.fresh for one in found) == [False, True]
+    assert sorted(one.stages for one in watched) == [["export", "verify", "gather", "write", "sign"], ["wait"]]
+    assert (over.folders(), await outcomes(over)) == ([FIRST], [("done", FIRST)])
+
+
+async def test_an_empty_night_is_a_report_with_zeros(night_life: NightLife):
+    """Nothing was written that day; the reports say so, signed, and the export proves it."""
+    await night_life.grown.grow(2, recorded=MADE - timedelta(days=2))
+    night_life.grown.clock.advance(OVER.total_seconds() * 1000)
+    outcome = await night_life.maker().make(DAY)
+
+    said = manifest(outcome.folder)
+    assert set(said.counts.values()) == {0}
+    assert (said.log.verdict, said.log.first, said.log.end) == ("whole", 2, 2)
+    assert check(outcome.folder, night_life.materials.keys.root).verdict == "valid"
+    assert (outcome.folder / "entries.csv").read_bytes().count(b"\r\n") == 1
+
+
+async def test_a_day_that_is_not_over_is_refused_with_its_time(night_life: NightLife):
+    """The answer names the instant from when on it can be made; nothing is begun."""
+    night_life.grown.clock.advance(timedelta(days=1, minutes=14).total_seconds() * 1000)
+    with pytest.raises(NightNotOver, match=r"2026-01-02T00:15:00\.000000Z"):
+        await night_life.maker().make(DAY)
+    assert night_life.folders() == []
+
+
+async def test_a_log_that_was_tampered_with_is_reported_as_such(over: NightLife):
+    """The reports are made, signed, and say what the verifier says."""
+    await over.settled()
+    await over.grown.damage("UPDATE audit.body SET body = replace(convert_from(body, 'UTF8'), 'acme', 'evil')::bytea WHERE seq = 6")
+    outcome = await over.maker().make(DAY)
+
+    said = manifest(outcome.folder)
+    assert (said.log.verdict, said.counts["entries"]) == ("tampered", 29)
+    assert check(outcome.folder, over.materials.keys.root).verdict == "valid"
+
+
+@pytest.mark.parametrize("stage", ["gather", "sign"])
+async def test_what_fails_leaves_nothing_but_its_entry(over: NightLife, stage: str):
+    """Wherever it fails nothing half made stays; the log says that it failed and why, and the next try makes it."""
+    watched = Watched()
+    watched.fails_at = stage
+    with pytest.raises(RuntimeError, match="told to fail"):
+        await over.maker(progress=watched).make(DAY)
+    assert over.folders() == []
+    await over.maker().make(DAY)
+    failed, done = await over.made()
+    assert (failed["outcome"], failed["problem"]) == ("failed", "RuntimeError: told to fail")
+    assert (done["outcome"], over.folders()) == ("done", [FIRST])
+
+
+async def test_a_full_disk_is_told_as_such(over: NightLife, monkeypatch: pytest.MonkeyPatch):
+    """The message names the file and the reason."""
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("app.reports.making.draft.os.fsync", full)
+    with pytest.raises(ShelfUnwritable, match=r"log\.jsonl: No space left"):
+        await over.maker().make(DAY)
+    assert over.folders() == []
+
+
+async def test_a_shelf_that_cannot_be_written_to_is_told_as_such(over: NightLife):
+    """Here it is a file."""
+    over.shelf.write_text("no folder")
+    with pytest.raises(ShelfUnwritable, match=str(over.shelf)):
+        await over.maker().make(DAY)
+    assert [entry["outcome"] for entry in await over.made()] == ["failed"]
+
+
+async def test_what_a_kill_left_half_made_is_removed(over: NightLife):
+    """Drafts of this night go, those of another stay with their maker."""
+    for name in (".making-2026-01-01-utc-1", ".making-2025-12-31-utc-1"):
+        (over.shelf / name).mkdir(parents=True)
+        (over.shelf / name / "mlps.pdf").write_text("half")
+    await over.maker().make(DAY)
+    assert over.folders() == [".making-2025-12-31-utc-1", FIRST]
+    assert check(over.shelf / FIRST, over.materials.keys.root).verdict == "valid"
+
+
+async def test_a_kill_between_entry_and_name_is_made_up_for(over: NightLife, monkeypatch: pytest.MonkeyPatch):
+    """The log says that it is made, the folder has no name yet: whoever comes next lets it take it, and makes nothing."""
+    with monkeypatch.context() as patched, contextlib.suppress(Ended):
+        patched.setattr(Draft, "publish", _ended)
+        await over.maker().make(DAY)
+    assert over.folders() == [f".making-{FIRST}"]
+
+    outcome = await over.maker().make(DAY)
+    assert (outcome.report, outcome.fresh, outcome.here, over.folders()) == (FIRST, False, True, [FIRST])
+    assert check(outcome.folder, over.materials.keys.root).verdict == "valid"
+    assert await outcomes(over) == [("done", FIRST)]
+
+
+@pytest.mark.parametrize("committed", [True, False])
+async def test_where_nobody_knows_whether_the_entry_was_committed_the_log_tells(
+    over: NightLife, monkeypatch: pytest.MonkeyPatch, committed: bool
+):
+    """The connection is lost in the commit: the next maker finishes the night where it was, and makes it anew where it was not."""
+    commit = Lock.commit
+
+    async def lost(lock: Lock, entry: Any) -> None:
+        if committed:
+            await commit(lock, entry)
+        raise DatabaseDown("PostgreSQL: the connection was lost")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Lock, "commit", lost)
+        with pytest.raises(DatabaseDown):
+            await over.maker().make(DAY)
+    assert over.folders() == [f".making-{FIRST}"]
+
+    outcome = await over.maker().make(DAY)
+    assert (outcome.fresh, over.folders()) == (not committed, [FIRST])
+    assert [entry["outcome"] for entry in await over.made()].count("done") == 1
+
+
+async def test_a_folder_that_was_taken_away_is_not_made_again_unasked(over: NightLife):
+    """The log has it; who archived the folder does not get another one each night."""
+    await over.maker().make(DAY)
+    shutil.rmtree(over.shelf / FIRST)
+    outcome = await over.maker().make(DAY)
+    assert (outcome.fresh, outcome.here, over.folders()) == (False, False, [])
+    assert (await over.maker().make(DAY, again=True)).report == SECOND
+
+
+async def test_a_night_is_not_made_while_entries_wait(over: NightLife):
+    """With the log's process away, entries of the day are not in the log yet: nothing is made, and the log will say so."""
+    await over.settled()
+    over.stop()
+    await over.grown.intake.write(summary(5, MADE))
+    with pytest.raises(NightUnfinished, match="2026-01-01T00:01:00"):
+        await over.maker().make(DAY)
+    assert over.folders() == []
+    await over.grown.add()
+    assert [entry["outcome"] for entry in await over.made()] == ["failed"]
+
+
+async def test_the_log_is_told_who_signs_reports_before_the_first(over: NightLife):
+    """One entry for the signer, before that of the night, and none the second time."""
+    await over.maker().make(DAY)
+    await over.maker().make(DAY, again=True)
+    await over.settled()
+    kinds = [
+        kind for (kind,) in await over.grown.rows("SELECT kind FROM audit.body WHERE kind IN ('key.created', 'report.made') ORDER BY seq")
+    ]
+    assert kinds[-3:] == ["key.created", "report.made", "report.made"]
+    assert kinds.count("key.created") == 2  # one of the eventful day, of an API key
+
+
+def _ended(_: Draft) -> Path:
+    raise Ended
