@@ -20,6 +20,7 @@ from app.audit.format.merkle import root_by_inclusion
 from app.audit.intake.gaps import Gaps
 from app.audit.intake.intake import Intake
 from app.audit.people.people import People
+from app.audit.reading import proven
 from app.audit.reading.hashes import LogDamaged
 from app.audit.reading.log import AuditUnavailable
 from app.audit.reading.proven import LogBehind
@@ -31,12 +32,19 @@ from app.audit.records.subject import subject_erasure
 from app.database import DatabaseDown, DatabaseUrls, create_engine
 from app.errors import BadRequest, ConfigError
 from app.observability.metrics import Metrics
+from app.reports.checking.check import check
+from app.reports.sealing.sealer import Sealer
 from app.reports.subjects.person import Person
 from app.reports.subjects.requests import RequestClosed, UnknownRequest
+from app.reports.subjects.signing import Signing
 from app.setting_sections import DatabaseSettings
+from app.signing.certificates import Certificate
+from app.signing.keys import KeyFolder
 from app.signing.sm2 import PublicKey
+from app.signing.uses import REPORTS
 from tests.fixtures.log import GrownLog
 from tests.fixtures.postgres import TIMEOUT_MS
+from tests.fixtures.signing import MADE, PASSPHRASE
 from tests.fixtures.subjects import Desk, desk_on, file_of, said_in, text_of
 
 TENANT, BEA, ADDRESS, ANNA = "acme", "bea@example.org", "192.0.2.7", "anna"
@@ -167,7 +175,7 @@ async def test_ten_thousand_rows_and_one(grown_log: GrownLog, tmp_path: Path):
     numbers = range(10_001)
     assert [entry["number"] for entry in said["entries"]] == list(numbers)
     assert [int(line[0]) for line in lines] == list(numbers)
-    assert sorted(map(int, re.findall(r"decision-(\d+)policy", text))) == list(numbers)
+    assert sorted(map(int, re.findall(r"decision-(\d+);policy", text))) == list(numbers)
     assert not [path for path in files if BEA.upper().encode() in path.read_bytes()]
     assert BEA.upper() not in text
 
@@ -182,6 +190,30 @@ async def test_the_log_has_what_was_given(desk: Desk, tmp_path: Path):
     assert access["files"] == [{"name": path.name, "sm3": sm3(path.read_bytes()).hex()} for path in report.files]
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == [path.name for path in report.files]
     assert {stat.S_IMODE(path.stat().st_mode) for path in report.files} == {0o600}
+
+
+async def test_with_report_keys_all_is_signed(grown_log: GrownLog, quick_encryption: None, tmp_path: Path):
+    """PDF, JSON and CSV check under the root that lies beside; the log has who signs, once, before what they signed."""
+    keys = KeyFolder(tmp_path / "report-keys", PASSPHRASE, REPORTS)
+    keys.open_or_make(MADE)
+    desk = desk_on(grown_log, signing=Signing(keys, Sealer(keys)))
+    await desk.settle(*await desk.accesses(SUBJECT))
+    files = await given(desk, SUBJECT, tmp_path / "one")
+    await given(desk, SUBJECT, tmp_path / "two")
+
+    assert [path.name.removeprefix(stem_of(files)) for path in files] == ["-root.pem", ".csv", ".csv.p7s", ".json", ".json.p7s", ".pdf"]
+    root = Certificate.load_pem(file_of(files, "-root.pem").read_bytes())
+    assert {check(file_of(files, suffix), root).verdict for suffix in (".pdf", ".csv", ".json")} == {"valid"}
+    assert root.fingerprint.hex() in text_of(file_of(files, ".pdf"))
+    [introduced] = await entries_of(desk, "key.created")
+    assert (introduced["use"], introduced["key"]) == ("report", keys.certificate.fingerprint.hex())
+    accesses = await entries_of(desk, "subject.access")
+    assert [len(access["files"]) for access in accesses] == [6, 6]
+
+
+def stem_of(files: Sequence[Path]) -> str:
+    """The name that all files of a report begin with."""
+    return file_of(files, ".pdf").name.removesuffix(".pdf")
 
 
 async def test_a_report_answers_a_request(desk: Desk, tmp_path: Path):
@@ -288,8 +320,9 @@ async def test_without_the_registry_nothing_is_called_erased(desk: Desk, down: A
     assert not (tmp_path / "out").exists()
 
 
-async def test_what_waits_for_the_log_is_waited_for(desk: Desk, tmp_path: Path):
+async def test_what_waits_for_the_log_is_waited_for(desk: Desk, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     """An entry that was handed over before the question and is not sequenced in time: LogBehind, since the answer could lack it."""
+    monkeypatch.setattr(proven, "FRESH_WITHIN_S", 0.1)
     await desk.settle()
     await desk.log.intake.write(*await desk.accesses(SUBJECT))
     desk.log.clock.advance(1)

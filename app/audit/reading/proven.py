@@ -17,15 +17,17 @@ from typing import Any
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from app.audit.format.checkpoint import NoteRefused, key_id, open_note
 from app.audit.format.leaf import parse_body
 from app.audit.format.merkle import inclusion_spans, root_by_inclusion
 from app.audit.reading import hashes
-from app.audit.reading.checkpoints import FRESH_WITHIN_S, LOOK_EVERY_S, SignedCheckpoint, certificates, fresh
+from app.audit.reading.checkpoints import FRESH_WITHIN_S, LOOK_EVERY_S, SignedCheckpoint, certificates, fresh, signer_of
 from app.audit.reading.entries import BODY, COLUMNS, Logged, logged
 from app.audit.reading.hashes import LogDamaged
 from app.clock import Clock
 from app.errors import DependencyDown
 from app.observability.metrics import Metrics
+from app.signing.sm2 import PublicKey
 from app.transaction import Transactions
 
 BATCH = 256
@@ -89,10 +91,12 @@ class ProvenEntries:
         self._reads = Transactions(engine, metrics, call="proven entries", timeout_ms=BATCH_TIMEOUT_MS)
 
     async def closing(self) -> Closing:
-        """A checkpoint of all that was handed over to the log before now. Raises LogBehind, SequencerSilent, NoCheckpoint, DatabaseDown."""
+        """A checkpoint of all that was handed over to the log before now. Raises LogBehind, SequencerSilent, NoCheckpoint, LogDamaged, DatabaseDown."""
         await self._caught_up(self._clock.utcnow())
         signed = await fresh(self._looks)
-        return Closing(signed, await self._looks.run(certificates))
+        closing = Closing(signed, await self._looks.run(certificates))
+        _check_signature(closing)
+        return closing
 
     async def batches(self, search: Search, checkpoint: SignedCheckpoint) -> AsyncGenerator[list[Proven]]:
         """The entries, by number, that lie under `checkpoint`. Close it where it is not read to its end. Raises LogDamaged, DatabaseDown."""
@@ -113,6 +117,15 @@ class ProvenEntries:
                     await asyncio.sleep(LOOK_EVERY_S)
         except TimeoutError:
             raise LogBehind("entries wait to be sequenced that were handed over before") from None
+
+
+def _check_signature(closing: Closing) -> None:
+    """Raise LogDamaged unless one of the log's signers signed the checkpoint; whose they are the root says, which a reader has."""
+    signer, origin = signer_of(closing.checkpoint, list(closing.certificates)), closing.checkpoint.tree_head.origin
+    try:
+        open_note(closing.checkpoint.note, origin, {key_id(origin, signer.spki): PublicKey(signer.spki)})
+    except NoteRefused as refused:
+        raise LogDamaged(f"the checkpoint of size {closing.checkpoint.size}: {refused.message}") from None
 
 
 async def _oldest_waiting(connection: AsyncConnection) -> datetime | None:

@@ -28,22 +28,26 @@ def subject(
 
     Each entry is proven under a fresh checkpoint. Where there are report keys all is signed. That it was given is itself in the log first.
     """
+    from app import core_dumps
     from app.reports.subjects.person import Person
 
+    core_dumps.forbid()
     person = Person.of(tenant, id_, operator_name)
-    given = with_rooms(lambda rooms: _reports(rooms).give(person, out, operator=operator(), request_id=request), var, config, overrides)
+    given = with_rooms(
+        lambda rooms: _reports(rooms, var).give(person, out, operator=operator(), request_id=request), var, config, overrides
+    )
     for file in given.files:
         typer.echo(str(file))
     typer.echo(f"{given.count} entries; the log has the report as entry {given.id}", err=True)
 
 
-def _reports(rooms: Rooms) -> "SubjectReports":
+def _reports(rooms: Rooms, var: Path) -> "SubjectReports":
     from app.reports.layout.font import Font, font_file
-    from app.reports.layout.pdf import render
     from app.reports.subjects.answer import Responsible
-    from app.reports.subjects.binding import Binder
+    from app.reports.subjects.binding import Binder, laid_out
     from app.reports.subjects.reports import SubjectReports
     from app.reports.subjects.requests import Requests
+    from app.reports.subjects.signing import signing_of
 
     settings = rooms.settings
     font = Font(font_file(settings.font))
@@ -54,6 +58,6 @@ def _reports(rooms: Rooms) -> "SubjectReports":
         rooms.people,
         requests,
         rooms.clock,
-        binder=Binder(lambda document: render(document, font).pdf),
+        binder=Binder(lambda document: laid_out(document, font), signing_of(settings, var, rooms.clock.utcnow())),
         by=Responsible(settings.report.organization, settings.report.system),
     )

@@ -3,27 +3,19 @@
 When down: FontRefused, NotSealed or SigningFailed, and no report is made; a time stamp that is not to be had is left out.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from app.reports.document import Document, Text
+from app.reports.document import Document, Facts, Heading, Paragraph, Table, Text, Words
+from app.reports.layout.font import Font, check_template
+from app.reports.layout.pdf import render
 from app.reports.manifest import SIGNATURE_SUFFIX
-from app.reports.sealing.sealer import TIME_STAMP_SUFFIX, Sealed, Sealer
+from app.reports.sealing.sealer import TIME_STAMP_SUFFIX, Sealed
 from app.reports.subjects.answer import Answer, Summary
 from app.reports.subjects.drafts import Drafts
 from app.reports.subjects.pages import document
-
-
-@dataclass(frozen=True, slots=True)
-class Signing:
-    """What signs, and what its signatures are checked with."""
-
-    sealer: Sealer
-    root: bytes
-    """PEM of the root certificate."""
-    fingerprint: str
-    """Of the same, SM3, in hex: what a reader compares."""
+from app.reports.subjects.signing import Signing
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +28,14 @@ class Binder:
     def bind(self, answer: Answer, summary: Summary, rows: Sequence[Sequence[Text]], drafts: Drafts) -> None:
         """The PDF of the report among its drafts."""
         name, signing = f"{answer.name}.pdf", self.signing
-        pdf = self.lay_out(document(answer, summary, rows, root=signing.fingerprint if signing else None))
+        pdf = self.lay_out(document(answer, summary, rows, root=signing.keys.root.fingerprint.hex() if signing else None))
         if signing is None:
             drafts.add(name, pdf)
             return
         sealed = signing.sealer.pdf(name, pdf, answer.made)
         drafts.add(name, sealed.content)
         _stamp(drafts, name, sealed)
-        drafts.add(f"{answer.name}-root.pem", signing.root)
+        drafts.add(f"{answer.name}-root.pem", signing.keys.root.pem.encode())
 
     def sign_beside(self, drafts: Drafts, name: str, at: datetime) -> None:
         """The signature of a draft that is no PDF, beside it."""
@@ -52,6 +44,28 @@ class Binder:
         sealed = self.signing.sealer.beside(drafts.path(name), at)
         drafts.add(name + SIGNATURE_SUFFIX, sealed.content)
         _stamp(drafts, name, sealed)
+
+
+def laid_out(document: Document, font: Font) -> bytes:
+    """The document as PDF. Raises FontRefused where the font lacks characters of the report's own wording."""
+    check_template(font, _wording(document))
+    return render(document, font).pdf
+
+
+def _wording(document: Document) -> Iterator[str]:
+    """All that is said in both languages: what comes from the log has no translation."""
+    texts: list[Text] = [document.title, document.footer]
+    for block in (*document.cover, *document.blocks):
+        match block:
+            case Heading() | Paragraph():
+                texts.append(block.text)
+            case Facts():
+                texts += [text for pair in block.pairs for text in pair]
+            case Table():
+                texts += [column.title for column in block.columns]
+    for text in texts:
+        if isinstance(text, Words):
+            yield from (text.zh, text.en)
 
 
 def _stamp(drafts: Drafts, name: str, sealed: Sealed) -> None:

@@ -13,41 +13,41 @@ from app.reports.subjects.view import Shown
 
 COLUMNS = (
     Column(Words("编号", "Number"), 9, "right", mono=True),
-    Column(Words("时间 (UTC)", "Time (UTC)"), 19, mono=True),
-    Column(Words("事件", "Event"), 20),
-    Column(Words("模型、用途", "Model, purpose"), 22),
-    Column(Words("结果、理由", "Outcome, reasons"), 26),
-    Column(Words("经办", "By"), 13),
-    Column(Words("至少保存至", "Kept until"), 13),
+    Column(Words("时间 (UTC)", "Time (UTC)"), 12, mono=True),
+    Column(Words("事件、结果", "Event, outcome"), 19),
+    Column(Words("模型、用途", "Model, purpose"), 21),
+    Column(Words("理由及其他", "Reasons and more"), 36),
+    Column(Words("经办", "By"), 11),
+    Column(Words("至少保存至", "Kept until"), 12, mono=True),
 )
-_IN_COLUMNS = ("action", "model", "purpose", "reasons", "waived")
-"""Members that have a place of their own; all others stand below the outcome."""
-_STATES = {"after", "before", "diff"}
-"""States of a quota: whole in JSON and CSV."""
+_ELSEWHERE = frozenset({"action", "after", "before", "diff", "model", "purpose", "reasons", "subject", "waived"})
+"""Members that have a place of their own, whose id is on the cover, or that are whole in JSON and CSV alone: states of a quota."""
+_SECONDS = len("2026-01-31T10:00:00")
 
 
 def row(entry: Shown) -> tuple[Text, ...]:
-    """The line of one entry."""
+    """The line of one entry, its time to the second; JSON has all of it."""
     said = {**entry.members, **entry.texts.opened}
     what = [str(said[name]) for name in ("model", "action", "purpose") if said.get(name)]
+    masked = entry.tenant is not None and entry.tenant.startswith("tenant #")
     return (
         str(entry.seq),
-        entry.recorded.replace("T", " ").removesuffix("Z"),
-        entry.kind,
+        entry.recorded[:_SECONDS].replace("T", "\n"),
+        f"{entry.kind}\n{entry.outcome}",
         "\n".join(what),
-        "\n".join((entry.outcome, *_details(entry))),
-        entry.by if entry.tenant is None or not entry.tenant.startswith("tenant #") else f"{entry.by}\n{entry.tenant}",
+        "; ".join(_details(entry)),
+        f"{entry.by}\n{entry.tenant}" if masked else entry.by,
         f"{entry.kept_until}\n{entry.retention}",
     )
 
 
 def _details(entry: Shown) -> Iterator[str]:
-    for name in ("reasons", "waived"):
+    for name, prefix in (("reasons", ""), ("waived", "waived ")):
         for reason in entry.members.get(name) or ():
-            yield f"{'' if name == 'reasons' else 'waived '}{reason.get('code')} ({reason.get('rule') or 'sluice'})"
+            yield f"{prefix}{reason.get('code')} ({reason.get('rule') or 'sluice'})"
     for name, value in {**entry.members, **entry.texts.opened}.items():
-        if name not in _IN_COLUMNS and name not in _STATES:
-            yield f"{name}: {_plain(value)}"
+        if name not in _ELSEWHERE:
+            yield f"{name} {_plain(value)}"
     for state in ("erased", "unreadable", "withheld"):
         if members := getattr(entry.texts, state):
             yield f"{state}: {', '.join(members)}"
@@ -119,7 +119,7 @@ def _entries(summary: Summary, rows: Sequence[Sequence[Text]]) -> Iterator[Block
 
 
 def _outside(answer: Answer, summary: Summary) -> Iterator[Block]:
-    yield Heading(Words("日志之外", "Outside of the log"))
+    yield Heading(Words("日志之外", "Outside of the log"), 2)
     yield Paragraph(key_words(answer, summary))
     yield Paragraph(wording.LEASES)
 
@@ -133,6 +133,6 @@ def key_words(answer: Answer, summary: Summary) -> Words:
 
 
 def _proof(answer: Answer) -> Iterator[Block]:
-    yield Heading(Words("证明", "Proof"))
+    yield Heading(Words("证明", "Proof"), 2)
     yield Paragraph(wording.PROOF)
     yield Lines(answer.closing.checkpoint.note.splitlines())

@@ -154,8 +154,10 @@ class SubjectReports:
             request=answer.request.id if answer.request else None,
             entry=entry,
         )
+        signing = self._binder.signing
+        owed = await signing.introduced(self._entries, answer.closing, answer.made) if signing else []
         try:
-            await self._intake.write(given)
+            await self._intake.write(*owed, given)
         except DependencyDown as down:
             raise AuditUnavailable(f"that the report is given could not be recorded, so it is not given: {down.message}") from None
 

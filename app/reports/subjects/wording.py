@@ -82,7 +82,7 @@ POINTS: tuple[tuple[str, Words, Words], ...] = (
             "有。对每个请求，规则自动决定准许或拒绝：依据角色、目的、地区、时间、权限、配额和负载。条目的 reasons 列出每项理由的代码及其"
             "规则名称；waived 列出被豁免的拒绝。被拒绝的请求不会到达模型。",
             "There are. Of each request rules decide by themselves whether it is admitted: by role, purpose, region, hour, clearance, "
-            "quotas and load. `reasons` of an entry has the code of each ground and the name of its rule, `waived` the refusals "
+            "quotas and load. The reasons of an entry have the code of each ground and the name of its rule, and under waived are the refusals "
             "that were lifted. A request that is refused does not reach the model.",
         ),
     ),

@@ -1,6 +1,7 @@
 """Until when answers and notices are due."""
 
 import calendar
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -9,6 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import BadRequest
+from app.instants import rfc3339
+from app.reports.evidence.facts import Breach
+from app.reports.subjects.breaches import hours_left
 from app.reports.subjects.due import answer_due, not_later, notice_due
 
 ZONES = ["UTC", "Asia/Shanghai", "Europe/Berlin", "America/New_York", "Pacific/Apia", "Asia/Kathmandu"]
@@ -46,6 +50,15 @@ def test_a_month_is_never_longer_than_the_law_allows(received: datetime, zone: s
 def test_a_breach_is_due_after_72_hours():
     """By hours, not by days of the calendar."""
     assert notice_due(datetime(2026, 3, 28, 12, tzinfo=UTC)) == datetime(2026, 3, 31, 12, tzinfo=UTC)
+
+
+@given(instants, st.integers(0, 300))
+def test_hours_left_are_72_less_those_that_passed(known: datetime, hours: int):
+    """Down to 0 and below it, whatever the calendar says; none where the authority was told."""
+    breach = Breach("b", None, rfc3339(known), rfc3339(notice_due(known)), None)
+
+    assert hours_left(breach, known + timedelta(hours=hours)) == 72 - hours
+    assert hours_left(replace(breach, notified={"authority": rfc3339(known)}), known) is None
 
 
 def test_nothing_has_happened_in_the_future():
