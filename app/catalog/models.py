@@ -2,9 +2,9 @@
 
 import unicodedata
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator, model_validator
 
 from app.errors import ConfigError
 from app.fields import explain
@@ -20,6 +20,12 @@ class Hours(BaseModel):
 
     start: int = Field(alias="from", ge=0, le=23)
     end: int = Field(alias="to", ge=1, le=24)
+
+    @model_validator(mode="after")
+    def _some_hours(self) -> Self:
+        if self.start == self.end:
+            raise ValueError("from and to are the same hour, which could mean never or always; write from: 0, to: 24 for always")
+        return self
 
 
 class Sensitive(BaseModel):
@@ -42,7 +48,7 @@ class Sensitive(BaseModel):
     mask: tuple[str, ...] = ()
     """Fields that the gateway must mask: they come back as an obligation."""
     approval: bool = False
-    """Whether an approval is needed."""
+    """Whether a request must rest on an approval of its model, action, purpose and subject."""
     retention_days: int = Field(ge=184, le=3660)
     """How long the log keeps each access."""
 

@@ -59,7 +59,7 @@ class DecideRequest(BaseModel):
     request_id: Text | None = None
     """Makes the call repeatable: an admitted request is answered again, charged once."""
     approval_id: Text | None = None
-    """Kept in the log, sealed."""
+    """Of an approval that this request rests on, where the model needs one."""
     purpose: Text | None = None
     """For rules to read, and kept in the log: sealed, unless the model's spec declares it."""
     node: Text | None = None
@@ -84,7 +84,7 @@ class SettleRequest(BaseModel):
     e2e_ms: Annotated[float, Field(ge=0, allow_inf_nan=False, strict=False)] | None = None
     """Milliseconds of the whole call; checked, and so far not used."""
     obligations_met: list[Text] | None = None
-    """Codes of the obligations that the gateway met: once they cover all of its decision but `audit`, the log says so."""
+    """Codes of the obligations that the gateway met: once they cover all of its decision but `audit`, the log says so. A lease that ends before is an incident."""
 
 
 class RenewRequest(BaseModel):

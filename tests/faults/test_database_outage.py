@@ -1,4 +1,4 @@
-"""PostgreSQL stopped, frozen and killed under registry, keys and intake."""
+"""PostgreSQL stopped, frozen and killed under registry, approvals, keys and intake."""
 
 import asyncio
 import json
@@ -9,23 +9,29 @@ import tempfile
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 import psycopg
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from app.approvals.approvals import Approvals
+from app.approvals.wish import Wish
 from app.audit.intake.gaps import Gaps
 from app.audit.intake.intake import Intake
+from app.audit.people.people import People
 from app.auth.keys import Keys
 from app.clock import SystemClock
 from app.database import conninfo, create_engine, migrate
 from app.errors import DependencyDown
+from app.instants import rfc3339
 from app.observability.metrics import Metrics
 from app.postgres import EmbeddedPostgres
 from app.processes import Launcher
 from app.quota.registry import Registry
 from app.setting_sections import DatabaseSettings
+from tests.fixtures.approvals import approvals_of, caller
 from tests.fixtures.entries import numbered
 from tests.fixtures.proc import children_of, frozen
 from tests.fixtures.registry import registry_of
@@ -42,6 +48,7 @@ class Rooms:
     server: EmbeddedPostgres
     metrics: Metrics
     registry: Registry
+    approvals: Approvals
     keys: Keys
     intake: Intake
 
@@ -55,7 +62,7 @@ async def rooms() -> AsyncIterator[Rooms]:
     await migrate(server.urls.owner)
     registry_engine, intake_engine = create_engine(server.urls.registry, SETTINGS), create_engine(server.urls.intake, SETTINGS)
     made = _rooms(server, folder, registry_engine, intake_engine)
-    followers = [asyncio.create_task(made.registry.follow()), asyncio.create_task(made.keys.follow())]
+    followers = [asyncio.create_task(room.follow()) for room in (made.registry, made.keys, made.approvals)]
     yield made
     for follower in followers:
         follower.cancel()
@@ -70,10 +77,12 @@ async def rooms() -> AsyncIterator[Rooms]:
 def _rooms(server: EmbeddedPostgres, folder: Path, registry_engine: AsyncEngine, intake_engine: AsyncEngine) -> Rooms:
     clock, metrics, timeout_ms = SystemClock(), Metrics(), SETTINGS.timeout_ms
     gaps = Gaps(clock)
+    people = People(registry_engine, folder / "secrets", clock, metrics, timeout_ms=timeout_ms)
     return Rooms(
         server,
         metrics,
         registry_of(registry_engine, folder, metrics=metrics, gaps=gaps, timeout_ms=timeout_ms),
+        approvals_of(registry_engine, people, gaps=gaps, timeout_ms=timeout_ms),
         Keys(registry_engine, clock, metrics, timeout_ms=timeout_ms),
         Intake(intake_engine, metrics, gaps, timeout_ms=timeout_ms),
     )
@@ -81,6 +90,11 @@ def _rooms(server: EmbeddedPostgres, folder: Path, registry_engine: AsyncEngine,
 
 def entry(number: int):
     return numbered(number)
+
+
+def wish() -> Wish:
+    ends = rfc3339(SystemClock().utcnow() + timedelta(days=1))
+    return Wish(tenant="a", model="m", action="train", purpose="model-training", subject_id="s", expires=ends, reason="x")
 
 
 async def everything_that_writes_is_refused_quickly(rooms: Rooms) -> None:
@@ -121,6 +135,33 @@ async def test_a_stopped_server_stops_changes_and_nothing_else(rooms: Rooms):
         rows = await (await connection.execute("SELECT body FROM audit.intake WHERE body LIKE '%audit.gap%'::bytea")).fetchall()
     [gap] = [json.loads(bytes(body)) for (body,) in rows]
     assert (gap["reason"], gap["refused"], gap["lost"]) == ("database_down", 4, 0)  # three changes of quotas and one entry
+
+
+async def test_approvals_go_on_until_they_end_and_take_no_step(rooms: Rooms):
+    """While PostgreSQL is stopped an approval that is known counts as before, and nobody asks, answers or revokes."""
+    made = await rooms.approvals.ask(wish(), caller("asker", "operator"))
+    approver = caller("approver", "approver")
+    await rooms.approvals.answer(made.id, "approved", approver, "seen")
+    await rooms.server.stop()
+    steps = [
+        lambda: rooms.approvals.ask(wish(), caller("asker", "operator")),
+        lambda: rooms.approvals.answer(made.id, "refused", approver, "seen"),
+        lambda: rooms.approvals.revoke(made.id, approver, "seen"),
+    ]
+    for step in steps:
+        start = time.perf_counter()
+        with pytest.raises(DependencyDown):
+            await step()
+        assert time.perf_counter() - start < QUICK_S
+
+    assert rooms.approvals.facts("a", str(made.id), "s")["state"] == "approved"
+    await rooms.server.start()
+    async with await psycopg.AsyncConnection.connect(conninfo(rooms.server.urls.registry)) as other:
+        await other.execute(
+            "UPDATE registry.approval SET state = 'revoked', revoked = now(), revoked_by = 'x', revoked_key = 'y', revoked_reason = 'z', "
+            "changed = pg_current_xact_id()"
+        )
+    await until(lambda: rooms.approvals.facts("a", str(made.id), "s")["state"] == "revoked")
 
 
 async def test_followers_catch_up_after_an_outage(rooms: Rooms):

@@ -83,14 +83,14 @@ async def test_nobody_of_serve_reads_the_intake(filled: DatabaseUrls, role: str)
 @pytest.mark.parametrize("role", ["intake", "log"])
 async def test_the_registry_is_closed_to_other_roles(filled: DatabaseUrls, role: str):
     """Quotas and keys are read and written by the registry role alone."""
-    for table in ("tenant_quota", "quota_history", "api_key"):
+    for table in ("tenant_quota", "quota_history", "api_key", "approval"):
         with pytest.raises(errors.InsufficientPrivilege):
             await run(getattr(filled, role), f"SELECT * FROM registry.{table}")  # noqa: S608 - constants
 
 
 async def test_no_serving_role_deletes_keys_or_tenants(filled: DatabaseUrls):
     """A tenant or key is marked, never removed, so that what happened stays told."""
-    for table in ("tenant_quota", "api_key"):
+    for table in ("tenant_quota", "api_key", "approval"):
         with pytest.raises(errors.InsufficientPrivilege):
             await run(filled.registry, f"DELETE FROM registry.{table}")  # noqa: S608 - constants
 

@@ -9,6 +9,11 @@ RIGHTS = {
     "registry.tenant_quota": {"sluice_registry": "SELECT INSERT UPDATE"},
     "registry.quota_history": {"sluice_registry": "SELECT INSERT"},
     "registry.api_key": {"sluice_registry": "SELECT INSERT UPDATE"},
+    "registry.approval": {
+        "sluice_registry": "SELECT INSERT "
+        "UPDATE(state) UPDATE(answered) UPDATE(answered_by) UPDATE(answered_key) UPDATE(answered_reason) "
+        "UPDATE(revoked) UPDATE(revoked_by) UPDATE(revoked_key) UPDATE(revoked_reason) UPDATE(changed)"
+    },
     "registry.subject_key": {"sluice_registry": "SELECT INSERT"},
     "registry.alembic_version": {},
     "audit.intake": {"sluice_registry": "INSERT", "sluice_intake": "INSERT", "sluice_sequencer": "SELECT DELETE"},

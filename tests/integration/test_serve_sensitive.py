@@ -5,6 +5,7 @@ import uuid
 from typing import Any
 
 from tests.fixtures.serve import MASKED_MODEL, MODEL, SENSITIVE_MODEL, Serve
+from tests.fixtures.waiting import wait_until
 
 ANALYST = {"roles": ["risk-analyst"], "attributes": {"clearance": 3}}
 
@@ -137,12 +138,13 @@ def test_an_access_is_unconfirmed_until_the_gateway_confirms_it(serve: Serve):
     assert (access["action"], access["purpose"]) == ("train", "model-training")
 
 
-def test_an_access_that_is_settled_without_its_obligations_stays_unconfirmed(serve: Serve):
-    """The settlement is taken, and the log goes on saying that nobody confirmed."""
+def test_an_access_that_is_settled_without_its_obligations_is_an_incident(serve: Serve):
+    """The settlement is taken, and soon the log says that nobody confirmed."""
     decision = unconfirmed(serve, serve.tenant(tpm=60_000))
 
     assert serve.lease(decision, "settle", prompt_tokens=1, completion_tokens=1, obligations_met=["audit"]).json["freed"]
-    assert [entry["outcome"] for entry in entries(serve, decision)] == ["unconfirmed"]
+    wait_until(lambda: len(entries(serve, decision)) > 1)
+    assert [entry["outcome"] for entry in entries(serve, decision)] == ["unconfirmed", "unmet"]
 
 
 def test_nothing_that_says_who_stands_in_clear(serve: Serve):

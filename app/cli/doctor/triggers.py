@@ -12,10 +12,11 @@ _HEAD = "SELECT oid FROM pg_class WHERE relname = 'head' AND relnamespace = to_r
 _UNGUARDED = """
 WITH guarded AS (
   SELECT c.oid, format('%I.%I', nspname, relname) AS name,
-         CASE relname WHEN 'head' THEN ARRAY['move_forward', 'no_delete', 'no_truncate'] ELSE ARRAY['no_change', 'no_truncate'] END AS triggers
+         CASE WHEN relname IN ('head', 'approval') THEN ARRAY['move_forward', 'no_delete', 'no_truncate']
+              ELSE ARRAY['no_change', 'no_truncate'] END AS triggers
   FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace
   WHERE (nspname = 'audit' AND relname IN ('head', 'leaf', 'subtree', 'body', 'checkpoint', 'certificate'))
-     OR (nspname = 'registry' AND relname = 'quota_history')
+     OR (nspname = 'registry' AND relname IN ('quota_history', 'approval'))
      OR c.oid IN (SELECT inhrelid FROM pg_inherits JOIN pg_class AS body ON body.oid = inhparent
                   WHERE body.relname = 'body' AND body.relnamespace = n.oid AND nspname = 'audit' AND c.relkind = 'r')
 )

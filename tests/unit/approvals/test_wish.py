@@ -70,7 +70,7 @@ def test_its_shape_is_held(fields: dict[str, Any], field: str | None):
         (timedelta(days=366, microseconds=1), False),
     ],
 )
-def test_it_ends_within_a_year(ahead: timedelta, allowed: bool):  # noqa: FBT001 - a parameter of the test
+def test_it_ends_within_a_year(ahead: timedelta, allowed: bool):
     """Later than now, and at most 366 days."""
     wish = Wish(**(GOOD | {"expires": rfc3339(NOW + ahead)}))
 
