@@ -6,6 +6,7 @@ from docs.generate.commands import cli_page
 from docs.generate.entries import entries_page
 from docs.generate.errors import errors_page
 from docs.generate.http import http_page
+from docs.generate.measures import measures_page
 from docs.generate.metrics import metrics_page
 from docs.generate.rules import reasons_page, rules_page
 from docs.generate.settings import settings_page
@@ -20,6 +21,7 @@ def pages() -> dict[str, str]:
         "errors.md": errors_page(),
         "http.md": http_page(),
         "log-entries.md": entries_page(),
+        "measures.md": measures_page(),
         "metrics.md": metrics_page(),
         "reasons.md": reasons_page(),
         "rules.md": rules_page(),
