@@ -44,6 +44,16 @@ class Pades:
         self.not_after: datetime = own["tbs_certificate"]["validity"]["not_after"].native
 
     @classmethod
+    def of(cls, key: str, certificates: str) -> "Pades | None":
+        """As the two settings have it; None where neither is set. Raises ConfigError."""
+        for field, value, other in ((KEY, key, certificates), (CERTIFICATES, certificates, key)):
+            if other and not value:
+                raise ConfigError(
+                    f"{field}: not set, and such a signature takes both its key and its certificates", hint=_REMEDY, field=field
+                )
+        return cls.load(Path(key), Path(certificates)) if key else None
+
+    @classmethod
     def load(cls, key_file: Path, certificates_file: Path) -> "Pades":
         """The key and the certificates in these files. Raises ConfigError."""
         text = private_files.read(key_file, named_by=KEY)

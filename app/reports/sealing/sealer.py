@@ -50,8 +50,7 @@ class Sealer:
     @classmethod
     def of(cls, settings: ReportSettings, keys: KeyFolder) -> "Sealer":
         """As the settings have it. Raises ConfigError."""
-        both = bool(settings.pades_key and settings.pades_certificates)
-        pades = Pades.load(Path(settings.pades_key), Path(settings.pades_certificates)) if both else None
+        pades = Pades.of(settings.pades_key, settings.pades_certificates)
         return cls(keys, pades, TimeStampAuthority(settings.timestamp_url) if settings.timestamp_url else None)
 
     @property

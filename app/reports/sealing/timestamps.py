@@ -11,8 +11,10 @@ import secrets
 import threading
 import urllib.error
 import urllib.request
+from typing import ClassVar
+from urllib.parse import urlsplit
 
-from asn1crypto import algos, tsp
+from asn1crypto import algos, cms, core, tsp
 from pyhanko.sign.timestamps import TimeStamper
 
 from app.errors import ConfigError, SluiceError
@@ -22,6 +24,12 @@ TIMEOUT_S = 10.0
 MAX_REPLY_BYTES = 64 * 1024
 NONCE_BITS = 64
 _GRANTED = ("granted", "granted_with_mods")
+
+
+class _Answer(core.Sequence):  # type: ignore[misc]
+    """TimeStampResp as RFC 3161 has it: without a token where none is granted, which asn1crypto does not know."""
+
+    _fields: ClassVar = [("status", tsp.PKIStatusInfo), ("time_stamp_token", cms.ContentInfo, {"optional": True})]
 
 
 class NoTimeStamp(SluiceError):
@@ -82,7 +90,8 @@ class TimeStampAuthority:
         thread.join(self._timeout_s)
         if replies:
             return replies[0]
-        raise NoTimeStamp(f"{self._url}: {failures[0] if failures else f'no answer within {self._timeout_s:g} s'}")
+        # What goes into reports: of an address with a password in it the host alone.
+        raise NoTimeStamp(f"{urlsplit(self._url).hostname}: {failures[0] if failures else f'no answer within {self._timeout_s:g} s'}")
 
 
 class StampedWithin(TimeStamper):
@@ -100,10 +109,10 @@ class StampedWithin(TimeStamper):
 def _granted(request: tsp.TimeStampReq, reply: bytes) -> tsp.TimeStampResp:
     """The reply, where it grants what was asked. Raises NoTimeStamp."""
     try:
-        response = tsp.TimeStampResp.load(reply, strict=True)
-        status = response["status"]["status"].native
+        status = _Answer.load(reply, strict=True)["status"]["status"].native
         if status not in _GRANTED:
             raise NoTimeStamp(f"the authority answers {status}")
+        response = tsp.TimeStampResp.load(reply, strict=True)
         stamped = response["time_stamp_token"]["content"]["encap_content_info"]["content"].parsed
         same = stamped["message_imprint"].dump() == request["message_imprint"].dump() and stamped["nonce"].native == request["nonce"].native
     except (ValueError, TypeError, KeyError, AttributeError, IndexError):

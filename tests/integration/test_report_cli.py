@@ -1,0 +1,112 @@
+"""`sluice report verify` and `sluice report keys`: exit statuses, what is printed, and what is not."""
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from click.testing import Result
+from typer.testing import CliRunner
+
+from app.audit.verification.report import NotChecked
+from app.cli.report.keys import app as keys_app
+from app.cli.report.verify import verify
+from app.errors import ConfigError
+from app.signing.keys import KeyFolder
+from app.signing.uses import REPORTS
+from tests.fixtures.signed_reports import CSV, Keys, night
+from tests.fixtures.signing import PASSPHRASE
+
+KEYS = Keys.make()
+verify_app = typer.Typer()
+verify_app.command()(verify)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A night's folder."""
+    folder = tmp_path / "2026-11-29-asia-shanghai-1"
+    folder.mkdir()
+    for name, content in night(KEYS).items():
+        (folder / name).write_bytes(content)
+    return folder
+
+
+def checked(*arguments: object) -> Result:
+    return CliRunner().invoke(verify_app, [str(argument) for argument in arguments])
+
+
+@pytest.mark.parametrize("name", [".", "manifest.json", "mlps.pdf", "decisions.csv"])
+def test_what_is_as_it_was_signed_exits_with_0(folder: Path, name: str):
+    """A folder, its manifest, a PDF, a CSV; as PEM or DER the root is the same."""
+    (folder.parent / "root.der").write_bytes(KEYS.root.der)
+    for root in (folder / "root.pem", folder.parent / "root.der"):
+        done = checked(folder / name, "--root", root)
+        assert (done.exit_code, done.stdout.split()[0]) == (0, "valid")
+        assert "not a certified commercial cryptography product" in done.stdout
+
+
+def test_what_is_not_exits_with_4_and_names_the_cause(folder: Path):
+    """The file of the night, and the word for what happened to it."""
+    (folder / "decisions.csv").write_bytes(CSV + b"\r\n")
+    done = checked(folder, "--root", folder / "root.pem")
+    assert done.exit_code == 4
+    assert done.stdout.startswith("tampered  manifest.json: digest: decisions.csv: ")
+    assert "not a certified" not in done.stdout
+
+
+def test_what_cannot_be_checked_exits_with_6(folder: Path):
+    """A file that is not there; and a root that is no certificate is an error that says so."""
+    missing = checked(folder / "none.pdf", "--root", folder / "root.pem")
+    assert (missing.exit_code, missing.stdout.split()[0]) == (6, "unchecked")
+
+    for root in (folder / "none.pem", folder / "mlps.pdf", folder / "log.jsonl"):
+        refused = checked(folder, "--root", root).exception
+        assert isinstance(refused, NotChecked)
+        assert str(root) in refused.message
+        assert refused.exit_code == 6
+
+
+def test_json_has_what_was_found_of_each_file(folder: Path):
+    """For programs: the same fields for the manifest and each file that it names."""
+    done = checked(folder, "--root", folder / "root.pem", "--output", "json")
+
+    found = json.loads(done.stdout)
+    assert (found["verdict"], found["report"], found["signer"]) == ("valid", "2026-11-29-asia-shanghai-1", KEYS.certificate.subject)
+    assert [(file["file"], file["verdict"], file["cause"]) for file in found["files"]] == [
+        (name, "valid", "") for name in ("mlps.pdf", "gdpr.pdf", "decisions.csv", "log.jsonl")
+    ]
+    assert set(found) == set(found["files"][0])
+
+
+def keys(*arguments: str, var: Path) -> Result:
+    return CliRunner().invoke(keys_app, [*arguments, "--var", str(var)])
+
+
+@pytest.mark.usefixtures("quick_encryption", "forbidden")
+def test_keys_of_reports_are_kept_with_the_same_commands(tmp_path: Path):
+    """List, rotate and export-public act on report-keys under --var, and on nothing of the log."""
+    (tmp_path / "secrets").mkdir(mode=0o700)
+    (tmp_path / "secrets" / "report-passphrase").touch(0o600)
+    (tmp_path / "secrets" / "report-passphrase").write_bytes(PASSPHRASE)
+    from app.clock import SystemClock
+
+    folder = KeyFolder(tmp_path / "report-keys", PASSPHRASE, REPORTS)
+    folder.open_or_make(SystemClock().utcnow())
+
+    rotated = keys("rotate", var=tmp_path)
+    listed = json.loads(keys("list", "--output", "json", var=tmp_path).stdout)
+    root = keys("export-public", "--root", var=tmp_path).stdout
+
+    assert rotated.exit_code == 0, rotated.exception
+    assert rotated.stdout.startswith("Sluice report signer ")
+    assert [row["state"] for row in listed] == ["root", "replaced", "signs"]
+    assert folder.root.pem in root
+    assert not (tmp_path / "audit-keys").exists()
+
+
+def test_without_keys_of_reports_it_says_how_they_come_to_be(tmp_path: Path):
+    """Not those of the log."""
+    refused = keys("list", var=tmp_path).exception
+    assert isinstance(refused, ConfigError)
+    assert "sluice report nightly" in refused.advice
