@@ -113,8 +113,9 @@ class _Looking:
         self.unproven: list[int] = []
         self.cut: set[Group] = set()
 
-    async def find(self, group: Group, statement: Any, parameters: Mapping[str, Any], most: int = MOST_OLDER) -> list[Logged]:
-        """The newest that `statement` finds below the checkpoint, at most `most`, in the order of the log."""
+    async def find(self, group: Group, statement: Any, parameters: Mapping[str, Any], most: int | None = None) -> list[Logged]:
+        """The newest that `statement` finds below the checkpoint, at most `most`, by default MOST_OLDER, in the order of the log."""
+        most = most or MOST_OLDER
         found = await self._connection.execute(statement, {**parameters, "most": most + 1})
         rows = [logged(row) for row in found]
         if len(rows) > most:
