@@ -1,7 +1,8 @@
 """The verdict on a clause by what was measured. Pure.
 
 Never better than what was measured: an unknown figure is for a person to judge, unless all that it could be leads to the same
-verdict, and that verdict is none to be glad of. Nor is a clause met whose text nobody has confirmed.
+verdict, and that verdict is none to be glad of. Nor is a clause met whose text nobody has confirmed, or by a log
+that is not whole.
 """
 
 import math
@@ -12,9 +13,15 @@ from app.reports.clauses.measures import MEASURES
 from app.reports.document import Words
 
 NOT_TAKEN = Measured(None, "")
+LOG = "log_verdict"
+"""All other figures are counted in the log: where it is not whole, that there was nothing wrong in it shows nothing."""
+
 _UNKNOWN = Words("软件无法得知：{names}", "not known to the software: {names}")
 _NOT_BY_SOFTWARE = Words("软件无法判断，须由人评估。", "Software cannot judge this; a person must.")
 _BY_RULE = Words("已查各项均未触发不利判定。", "None of the rules against it holds.")
+_LOG_NOT_WHOLE = Words(
+    "日志未通过校验或缺少记录，其数字不能证明符合。", "The log did not verify, or lacks records: its figures cannot show that this is met."
+)
 _TO_CHECK = Words("条款内容待核实，须由人评估。", "The text of the clause is yet to be checked; a person must judge.")
 _WANTS_KNOWLEDGE: frozenset[Verdict] = frozenset({"met", "not_applicable"})
 
@@ -27,6 +34,8 @@ def judge(clause: Clause, measures: Mapping[str, Measured]) -> Judged:
     unknown = [name for name, measured in taken.items() if measured.value is None]
     if verdict == "met" and not clause.confirmed:
         return Judged(clause, "manual", _TO_CHECK, taken)
+    if verdict in _WANTS_KNOWLEDGE and LOG in measures and measures[LOG].value != 0:
+        return Judged(clause, "manual", _LOG_NOT_WHOLE, taken)
     if any(case.verdict != verdict for case in doubted) or (verdict in _WANTS_KNOWLEDGE and unknown):
         return Judged(clause, "manual", _because_unknown(unknown), taken)
     return Judged(clause, verdict, _because(verdict, decided, taken), taken)

@@ -17,7 +17,7 @@ BY_PERSON = (
     Column(terms.OUTCOME, 1.9),
     Column(terms.COUNT, 0.9, "right"),
     Column(wording.TIMES, 1.5),
-    Column(terms.RETENTION, 1.2),
+    Column(terms.RETENTION, 1.4),
     Column(wording.CATEGORY, 1.8),
     Column(wording.AUTOMATED, 1.8),
 )

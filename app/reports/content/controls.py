@@ -13,7 +13,7 @@ def controls(evidence: Evidence, imprint: Imprint) -> Chapter:
     """What the log or the imprint shows to be there is left out; the rest is not there."""
     missing = [
         (wording.NO_PURGE, evidence.of("audit.purge").total == 0),
-        (wording.NO_ERASURE, evidence.of("subject.erasure").total == 0),
+        (wording.NO_ERASURE, all((each.kind, each.outcome) != ("subject.erasure", "done") for each in evidence.kinds)),
         (wording.NO_ANCHOR, evidence.integrity.anchors == 0),
         (wording.NO_TIMESTAMP, not imprint.timestamp),
         (wording.NO_BACKUP, True),

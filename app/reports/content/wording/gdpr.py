@@ -26,7 +26,7 @@ TIMES = Words("首次 / 末次（UTC）", "first / last (UTC)")
 CATEGORY = Words("数据类别", "categories of data")
 AUTOMATED = Words("自动化决策", "automated decision")
 NOT_REGISTERED = Words("登记未载明", "the register does not say")
-EACH = Words("逐次查询：日期、目的与接收方", "Each consultation: date, purpose, recipient")
+EACH = Words("逐条：日期、目的与接收方", "Each entry: date, purpose, recipient")
 RECIPIENT = Words("接收方", "recipient")
 SOURCE = Words("来源：调用方经网关提供。", "Source: the caller, by way of the gateway.")
 

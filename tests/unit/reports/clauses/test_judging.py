@@ -77,6 +77,17 @@ def test_unconfirmed_clause_is_never_met() -> None:
     assert judge(unchecked, measures(a=1)).verdict == "not_met"
 
 
+@pytest.mark.parametrize("status", [4, 6, 7, None])
+def test_log_that_is_not_whole_shows_nothing_met(status: float | None) -> None:
+    """Figures of a tampered, unchecked or incomplete log make no clause met, though they can make it worse."""
+    fine = clause(Case("not_met", "a", above=0), Case("not_applicable", "a", below=0))
+    assert judge(fine, measures(a=0, log_verdict=0)).verdict == "met"
+    assert judge(fine, measures(a=0, log_verdict=status)).verdict == "manual"
+    assert judge(fine, measures(a=-1, log_verdict=status)).verdict == "manual"
+    assert judge(fine, measures(a=1, log_verdict=status)).verdict == "not_met"
+    assert "log did not verify" in judge(fine, measures(a=0, log_verdict=status)).because.en
+
+
 def test_reason_has_the_figure() -> None:
     """`{measure}` in a reason is the value that decided; without a reason the measure is named."""
     said = clause(Case("not_met", "a", above=0, because=Words("有 {measure} 条", "{measure} of them")))

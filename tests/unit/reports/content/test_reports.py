@@ -9,6 +9,7 @@ import pytest
 from app.reports.content.texts import template_texts
 from app.reports.document import Chart, Document, Facts, Heading, Lines, Paragraph, Table
 from app.reports.evidence.facts import Evidence, Listed
+from app.reports.layout.font import Font, check_template
 from app.reports.nights.night import Night
 from tests.fixtures.night import ANNA, NOON, NightLog, allowed, as_logged, eventful, purge, quota, refused, summary
 from tests.fixtures.report_content import (
@@ -57,6 +58,13 @@ def test_every_character_is_of_the_templates_or_of_the_data(report: Report, evid
     listed = {char for text in template_texts(clauses(), register()) for char in text}
     printed = {char for char in whole_text(report(evidence)) if not char.isascii()}
     assert printed - listed == set()
+
+
+def test_font_of_set_up_has_every_character(report_font: Font) -> None:
+    """Nothing of the templates, the clauses and the register that come with Sluice prints as [U+XXXX]."""
+    check_template(report_font, template_texts(clauses(), register()))
+    for evidence in (EVENTFUL, EMPTY):
+        assert report_font.lacks(whole_text(mlps_of(evidence)) + whole_text(gdpr_of(evidence))) == ""
 
 
 @BOTH
@@ -316,7 +324,7 @@ def test_consultations_are_summed_up_and_listed() -> None:
         [ANNA, "acme", "mdl-fin-risk-v3", "credit-scoring", "allowed", "2", "2026-11-29\n04:00:00Z\n2026-11-29\n07:00:00Z", "d365"],
         [ANNA, "acme", "mdl-fin-risk-v3", "credit-scoring", "refused", "1", "2026-11-29\n04:00:00Z\n2026-11-29\n04:00:00Z", "d365"],
     ]
-    each = cells(document, "Each consultation: date, purpose, recipient")
+    each = cells(document, "Each entry: date, purpose, recipient")
     assert [(row[0], row[1], row[5], row[6]) for row in each] == [
         ("0", "2026-11-29\n04:00:00Z", "credit-scoring", "operator #1"),
         ("1", "2026-11-29\n07:00:00Z", "credit-scoring", "operator #1"),
