@@ -158,6 +158,7 @@ async def test_who_nobody_knows_is_told_so(grown_log: GrownLog, tmp_path: Path):
 
     assert (said_in(files)["count"], said_in(files)["entries"]) == (0, [])
     assert said_in(files)["outside_the_log"]["subject_key"]["state"] == "none"
+    assert said_in(files)["outside_the_log"]["registry"] == {"registry.approval": 0}
     assert "Nothingisheldaboutthisperson" in text_of(file_of(files, ".pdf"))
     assert file_of(files, ".csv").read_bytes().count(b"\r\n") == 1
     assert (access["count"], access["subject"]) == (0, grown_log.people.pseudonyms.subject(TENANT, stranger.name))
@@ -214,6 +215,21 @@ async def test_with_report_keys_all_is_signed(grown_log: GrownLog, quick_encrypt
 def stem_of(files: Sequence[Path]) -> str:
     """The name that all files of a report begin with."""
     return file_of(files, ".pdf").name.removesuffix(".pdf")
+
+
+async def test_what_the_registry_has_is_counted(desk: Desk, tmp_path: Path):
+    """Rows of a person beside the log, by table: keys of who operates, quotas of a tenant, nobody else's."""
+    async with desk.log.superuser.transaction():
+        await desk.log.superuser.execute(
+            "INSERT INTO registry.api_key (id, name, digest, roles, tenants, created)"
+            " SELECT gen_random_uuid(), one, sha256(one::bytea), '{auditor}', '{}', now() FROM unnest(ARRAY['anna', 'Anna']) AS one"
+        )
+    await desk.settle(*await desk.accesses(SUBJECT))
+
+    held = [said_in(await given(desk, person, tmp_path))["outside_the_log"]["registry"] for person in (OPERATOR, TRADER)]
+
+    assert held[0] == {"registry.api_key": 1, "registry.quota_history": 0, "registry.approval": 0}
+    assert held[1] == {"registry.tenant_quota": 0, "registry.quota_history": 0, "registry.approval": 0}
 
 
 async def test_a_report_answers_a_request(desk: Desk, tmp_path: Path):

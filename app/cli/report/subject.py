@@ -56,8 +56,9 @@ def _reports(rooms: Rooms, var: Path) -> "SubjectReports":
         rooms.entries,
         rooms.intake,
         rooms.people,
-        requests,
-        rooms.clock,
+        requests=requests,
+        outside=rooms.outside,
+        clock=rooms.clock,
         binder=Binder(lambda document: laid_out(document, font), signing_of(settings, var, rooms.clock.utcnow())),
         by=Responsible(settings.report.organization, settings.report.system),
     )

@@ -1,6 +1,7 @@
 """What one person is told, beside the entries themselves: who asks, under which checkpoint, how much of what, and how their key stands."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
@@ -70,6 +71,8 @@ class Answer:
     request: SubjectRequest | None
     closing: Closing
     key: KeptKey | None
+    held: Mapping[str, int]
+    """Rows of the registry, by table."""
     by: Responsible
 
     @property

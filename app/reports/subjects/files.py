@@ -92,6 +92,7 @@ def _tail(answer: Answer, summary: Summary) -> dict[str, Any]:
                 "erased": summary.erased_at,
                 "meaning": key_words(answer, summary).en,
             },
+            "registry": dict(answer.held),
             "leases": wording.LEASES.en,
         },
     }

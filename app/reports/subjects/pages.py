@@ -121,6 +121,8 @@ def _entries(summary: Summary, rows: Sequence[Sequence[Text]]) -> Iterator[Block
 def _outside(answer: Answer, summary: Summary) -> Iterator[Block]:
     yield Heading(Words("日志之外", "Outside of the log"), 2)
     yield Paragraph(key_words(answer, summary))
+    yield Facts([(table, str(count)) for table, count in answer.held.items()])
+    yield Paragraph(wording.REGISTRY, "note")
     yield Paragraph(wording.LEASES)
 
 

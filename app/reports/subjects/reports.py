@@ -30,6 +30,7 @@ from app.reports.subjects.answer import Answer, Responsible, Summary
 from app.reports.subjects.binding import Binder
 from app.reports.subjects.drafts import Drafts, drafts
 from app.reports.subjects.files import EntriesCsv, JsonFile
+from app.reports.subjects.outside import Outside
 from app.reports.subjects.pages import row
 from app.reports.subjects.person import Person
 from app.reports.subjects.requests import Requests
@@ -52,13 +53,23 @@ class SubjectReports:
     """Makes reports for single persons."""
 
     def __init__(
-        self, entries: ProvenEntries, intake: Intake, people: People, requests: Requests, clock: Clock, *, binder: Binder, by: Responsible
+        self,
+        entries: ProvenEntries,
+        intake: Intake,
+        people: People,
+        *,
+        requests: Requests,
+        outside: Outside,
+        clock: Clock,
+        binder: Binder,
+        by: Responsible,
     ) -> None:
         """`by`: who is responsible, as the reports say it."""
         self._entries = entries
         self._intake = intake
         self._people = people
         self._requests = requests
+        self._outside = outside
         self._clock = clock
         self._binder = binder
         self._by = by
@@ -90,6 +101,7 @@ class SubjectReports:
             request=request,
             closing=closing,
             key=await self._people.keys.kept(subject),
+            held=await self._outside.held(person, subject),
             by=self._by,
         )
 

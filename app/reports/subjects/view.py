@@ -21,7 +21,7 @@ from app.reports.subjects.person import Person, Role, is_key_of
 _COMMON = {"article", "at", "count", "expires", "from", "legal_basis", "minute", "model", "policy_revision", "previous_revision", "read"}
 _SUBJECT = _COMMON | {
     *("action", "approval_id", "decision_id", "end", "first", "obligations", "obligations_met"),
-    *("purpose", "quota_version", "reasons", "request", "to", "waived"),
+    *("purpose", "quota_version", "reason", "reasons", "request", "to", "waived"),
 }
 MEMBERS: Mapping[Role, frozenset[str]] = {
     "subject": frozenset(_SUBJECT),

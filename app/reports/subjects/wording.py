@@ -113,6 +113,10 @@ KEYS: Mapping[KeyState, Words] = {
     ),
 }
 
+REGISTRY = Words(
+    "注册库中与此人有关的行数；其内容也在日志条目中。",
+    "Rows of the registry that are about this person; what they say stands in entries of the log, too.",
+)
 LEASES = Words(
     "进行中请求的租约在内存中，保存数分钟，不含个人标识。",
     "Leases of running requests are in memory for minutes and have no id of a person.",
