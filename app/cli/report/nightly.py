@@ -44,8 +44,10 @@ def nightly(
     import asyncio
 
     from app import core_dumps
+    from app.clock import SystemClock
     from app.errors import BadRequest
-    from app.reports.nights.night import Night
+    from app.reports.evidence.readiness import check_over
+    from app.reports.nights.night import Night, zone_of
 
     if again and day is None:
         raise BadRequest("--again: needs --date, the day whose reports are made again", field="again")
@@ -53,15 +55,16 @@ def nightly(
     var = var.absolute()
     signal.signal(signal.SIGTERM, _stop)
     settings = quiet_settings_of(config, var, overrides, "report")
-    night = Night.of(day, zone or settings.report.zone) if day else None
+    zone = zone or settings.report.zone
+    zone_of(zone, "--zone")
+    night = Night.of(day, zone) if day else None
+    if night:
+        check_over(night, SystemClock().utcnow())  # before any key is opened
     with _shown() as progress:
-        asyncio.run(_run(settings, var, night, zone or settings.report.zone, again=again, progress=progress))
+        asyncio.run(_run(settings, var, night, zone, again=again, progress=progress))
 
 
 async def _run(settings: "Settings", var: Path, night: "Night | None", zone: str, *, again: bool, progress: "Progress") -> None:
-    from app.reports.nights.night import zone_of
-
-    zone_of(zone, "--zone")
     async with _maker(settings, var, progress) as maker:
         if night is not None:
             _tell(await maker.make(night, again=again), night)

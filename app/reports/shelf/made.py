@@ -22,7 +22,8 @@ LOOKED_BACK = timedelta(days=366)
 """How old a night may be that is made up for: the log keeps the entry that says it was made for little longer."""
 
 _MADE = text("SELECT body FROM audit.body WHERE kind = 'report.made' AND recorded >= :since ORDER BY seq")
-_FIRST = text("SELECT recorded FROM audit.leaf WHERE seq = 0")
+# The very first may be late: what came before the log had a process waited for it.
+_FIRST = text("SELECT min(recorded) FROM (SELECT recorded FROM audit.leaf ORDER BY seq LIMIT 100) AS first")
 
 
 @dataclass(frozen=True, slots=True)
