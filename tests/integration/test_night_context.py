@@ -1,6 +1,7 @@
 """What the reports of a night read of the older log, in a real PostgreSQL."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import aclosing
 from datetime import timedelta
 from pathlib import Path
@@ -178,7 +179,9 @@ async def test_more_than_a_report_reads_is_told(grown_log: GrownLog, monkeypatch
     assert (numbers(found, "requests"), found.cut) == ([1, 2], {"requests"})
 
 
-async def test_many_entries_are_proven_in_a_few_statements(grown_log: GrownLog, rows_read, monkeypatch: pytest.MonkeyPatch):
+async def test_many_entries_are_proven_in_a_few_statements(
+    grown_log: GrownLog, rows_read: Callable[[], tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+):
     """Hundreds of proofs share what they read of the tree."""
     monkeypatch.setattr(proven, "AT_ONCE", 100)
     await add_signed(grown_log, *(request(f"r{number}", BEFORE) for number in range(300)))
