@@ -61,7 +61,7 @@ class Person:
                 return Search(
                     "body.tenant = :tenant AND (body.subject IS NULL OR body.subject = :subject)",
                     {"tenant": self.name, "subject": pseudonym},
-                    lambda body: body["tenant"] == self.name and body.get("subject") in {None, pseudonym},
+                    lambda body: body.get("tenant") == self.name and body.get("subject") in {None, pseudonym},
                 )
             case "operator":
                 return _search_operator(self.name, pseudonym)
@@ -71,7 +71,7 @@ def _search_operator(name: str, pseudonym: str) -> Search:
     """No column has who did something: bodies are searched for the name as they spell it, which canonical JSON does in one way only."""
 
     def says(body: Mapping[str, Any]) -> bool:
-        return body["operator"] == name or body.get("subject") == pseudonym or is_key_of(body, name)
+        return body.get("operator") == name or body.get("subject") == pseudonym or is_key_of(body, name)
 
     spelled = orjson.dumps(name)
     values = {"did": b'"operator":' + spelled, "called": b'"name":' + spelled, "subject": pseudonym}
