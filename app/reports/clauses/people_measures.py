@@ -39,7 +39,7 @@ def _over(due: str, evidence: Evidence) -> bool:
 
 
 def _that_day(at: str | None, evidence: Evidence) -> bool:
-    return at is not None and evidence.night.has("", at)
+    return at is not None and evidence.night.spans(at)
 
 
 def _sealed(evidence: Evidence) -> Measured:

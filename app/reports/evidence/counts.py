@@ -99,7 +99,7 @@ class Decisions:
         body = summary.body
         count, minute = counted(body), body.get("minute")
         at = summary.recorded
-        if isinstance(minute, str) and self._night.has("", minute):
+        if isinstance(minute, str) and self._night.spans(minute):
             at = minute
         else:
             self.late += count

@@ -62,12 +62,12 @@ class _Gathering:
     def take(self, entry: Logged | Gone) -> None:
         """The next entry of the file."""
         if isinstance(entry, Gone):
-            self._purged += self._night.has("", entry.leaf.recorded)
+            self._purged += self._night.spans(entry.leaf.recorded)
             return
         self._newest = max(self._newest, entry.recorded)
         minute = entry.body.get("minute")
         at = counts_at(entry.kind, entry.recorded, minute if isinstance(minute, str) else None)
-        if self._night.has("", at):
+        if self._night.spans(at):
             self._of_the_day(entry)
         elif at < self._begin and self._newest >= self._before_closed:
             self._late.take(LATE_ONES, entry)

@@ -103,8 +103,12 @@ class Night:
 
         Each entry belongs to exactly one day of a zone, whenever it is asked.
         """
+        return self.spans(counts_at(kind, recorded, minute))
+
+    def spans(self, at: str) -> bool:
+        """Whether the instant `at`, as entries write it, lies in it."""
         begin, end = _edges(self)
-        return begin <= counts_at(kind, recorded, minute) < end
+        return begin <= at < end
 
 
 def counts_at(kind: str, recorded: str, minute: str | None = None) -> str:
