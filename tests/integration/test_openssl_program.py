@@ -1,5 +1,6 @@
 """The openssl program and Sluice read each other's keys, signatures and certificates."""
 
+import hashlib
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -7,9 +8,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from asn1crypto import cms as asn1_cms
 from asn1crypto import pem
 
 from app.clock import SystemClock
+from app.signing import cms
 from app.signing.certificates import Certificate, CertificateRefused, make_root, make_signer, verify_issued
 from app.signing.key_files import load_key
 from app.signing.sm2 import PrivateKey, PublicKey
@@ -137,3 +140,52 @@ def test_their_certificates_verify_here(openssl: Openssl, tmp_path: Path):
     verify_issued(good, root, SystemClock().utcnow())
     with pytest.raises(CertificateRefused, match="is not signed by"):
         verify_issued(bad, root)
+
+
+def test_our_signatures_beside_files_verify_there(openssl: Openssl, tmp_path: Path):
+    """The program reads the CMS, finds our certificate in it, and its parts verify: the file's SM3, and SM2 over what was signed of it."""
+    now = SystemClock().utcnow()
+    root_key, key = PrivateKey.generate(), PrivateKey.generate()
+    certificate = make_signer(key.spki, root_key, make_root(root_key, now), now)
+    signed = cms.sign(hashlib.new("sm3", MESSAGE).digest(), key, certificate, now)
+    (info,) = asn1_cms.ContentInfo.load(signed)["content"]["signer_infos"]
+    for name, content in {
+        "p7s": signed,
+        "message": MESSAGE,
+        "attributes": info["signed_attrs"].untag().dump(),
+        "signature": info["signature"].native,
+    }.items():
+        (tmp_path / name).write_bytes(content)
+
+    printed = openssl("cms -cmsout -print -inform DER -in p7s").stdout
+    assert "SM2-with-SM3" in printed
+    assert openssl("pkcs7 -inform DER -in p7s -print_certs -out signer.pem").returncode == 0
+    assert (
+        Certificate.load_pem((tmp_path / "signer.pem").read_bytes()[(tmp_path / "signer.pem").read_bytes().index(b"-----") :])
+        == certificate
+    )
+    assert openssl("dgst -sm3 -r message").stdout.split()[0] == info["signed_attrs"][2]["values"][0].native.hex()
+    assert openssl("x509 -in signer.pem -noout -pubkey -out public.pem").returncode == 0
+    assert openssl(f"dgst -sm3 -verify public.pem -sigopt {ID} -signature signature attributes").returncode == 0
+
+
+def test_signatures_of_their_certificates_are_taken(openssl: Openssl, tmp_path: Path):
+    """A signer of an operator's own root, made with the program, signs in the same form: its names are kept byte by byte."""
+    (tmp_path / "extensions").write_text(
+        "[req]\ndistinguished_name=name\n[name]\n[ca]\nbasicConstraints=critical,CA:true\nkeyUsage=critical,keyCertSign\n"
+        "[signer]\nbasicConstraints=critical,CA:false\nkeyUsage=critical,digitalSignature\n"
+    )
+    for command in (
+        "genpkey -algorithm SM2 -out root.key",
+        "genpkey -algorithm SM2 -out signer.key",
+        f"req -x509 -new -key root.key -sm3 -sigopt {ID} -subj /C=CN/O=A/CN=root -config extensions -extensions ca -days 9 -out root.pem",
+        f"req -new -key signer.key -sm3 -sigopt {ID} -subj /CN=signer -config extensions -out signer.csr",
+        f"x509 -req -in signer.csr -CA root.pem -CAkey root.key -sm3 -vfyopt {ID} -sigopt {ID} -extfile extensions -extensions signer -days 8 -out s.pem",
+    ):
+        assert openssl(command).returncode == 0
+    root, signer = (Certificate.load_pem((tmp_path / name).read_bytes()) for name in ("root.pem", "s.pem"))
+    digest, now = hashlib.new("sm3", MESSAGE).digest(), SystemClock().utcnow()
+
+    signed = cms.sign(digest, load_key((tmp_path / "signer.key").read_bytes(), None), signer, now)
+
+    assert cms.verify(signed, digest, root).certificate == signer
