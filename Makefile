@@ -50,7 +50,7 @@ policies: .tools/opa.done ## Rules: format, strict check against the schemas, te
 	@$(OPA) test $(REGO)
 	@$(OPA) test --coverage --threshold $(COVERAGE) $(REGO) > /dev/null
 
-verifier: .tools/verifier.done ## Build .tools/sluice-verify, which checks exports of the log without Sluice; needs Go
+verifier: .tools/verifier.done ## Build .tools/sluice-verify, which checks the log and reports without Sluice; needs Go
 
 verifier-tests: verifier ## Its format, go vet, its own tests
 	@echo '==> verifier-tests'

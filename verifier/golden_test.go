@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Files that gmsm signed are kept, so that the service's verifier and verify.sh are shown signatures that OpenSSL did not make.
+// Files that gmsm signed are kept, so that the service's verifiers and the scripts are shown signatures that OpenSSL did not make.
 var update = flag.Bool("update", false, "make the files of testdata anew, with new keys")
 
 func golden(t testing.TB, name, text string) string {
@@ -29,7 +29,8 @@ func TestGolden(t *testing.T) {
 	export := golden(t, "export.jsonl", strings.Join(l.export(t, 4, 9, 3), "\n")+"\n")
 	anchors := golden(t, "anchors.txt", l.note(t, 3)+"\n"+l.note(t, 7))
 	proof := golden(t, "proof.txt", l.proof(t, 5))
-	for _, arguments := range [][]string{{"--export", export, "--anchor", anchors}, {"--proof", proof}} {
+	report := golden(t, "report.pdf", l.asPDF(t, "(one page)", nil))
+	for _, arguments := range [][]string{{"--export", export, "--anchor", anchors}, {"--proof", proof}, {"--report", report}} {
 		var said strings.Builder
 		if status := run(append(arguments, "--root", root), nil, &said, &said); status != 0 {
 			t.Errorf("%d\n%s", status, said.String())

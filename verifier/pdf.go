@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -46,7 +45,7 @@ type pdfSignature struct {
 
 // findSM2 finds the one SM2 signature of a PDF and tells of the others. It looks at bytes alone: what only looks like a signature,
 // in a comment or a stream, makes no changed file valid, since the one that is judged signs all that is around its hole.
-func findSM2(file *os.File, size int64) (found *pdfSignature, others []string, err error) {
+func findSM2(file io.ReaderAt, size int64) (found *pdfSignature, others []string, err error) {
 	ranges, words, err := byteRanges(file)
 	if err != nil {
 		return nil, nil, err

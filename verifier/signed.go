@@ -73,7 +73,7 @@ func beginsAsPDF(file io.ReaderAt) bool {
 	return bytes.Equal(readAt(file, 0, int64(len(pdfHeader))), pdfHeader)
 }
 
-func (j *judgement) judgePDF(file *os.File, size int64, root *certificate) error {
+func (j *judgement) judgePDF(file io.ReaderAt, size int64, root *certificate) error {
 	if !beginsAsPDF(file) { // a signed CSV could have a hole cut into it, but it does not begin so
 		return refusal{malformed, "it is no PDF: it does not begin with %PDF-"}
 	}

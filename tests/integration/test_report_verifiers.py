@@ -15,7 +15,8 @@ from app.reports.checking.result import Result
 from app.signing.certificates import Certificate
 from tests.fixtures.report_cases import ReportCase, flipped, report_cases
 from tests.fixtures.report_verifiers import STATUS, Said, all_say, run_script
-from tests.fixtures.verifiers import PROGRAM
+from tests.fixtures.signed_reports import Keys, beside, night
+from tests.fixtures.verifiers import KEPT, PROGRAM
 
 CASES = {case.name: case for case in report_cases()}
 PDF, CSV, NIGHT = CASES["pdf as it was signed"], CASES["csv as it was signed"], CASES["night as it was signed"]
@@ -71,6 +72,26 @@ def test_the_program_writes_the_same_json(case: ReportCase, files: Path, tmp_pat
     compared(result, said)
     for one, theirs in zip(result.files, said["files"], strict=True):
         compared(one, theirs)
+
+
+def test_a_report_that_another_library_signed_is_good(tmp_path: Path):
+    """A signature and certificates that the Go library made are good for all three."""
+    assert all_say(KEPT / "report.pdf", (KEPT / "root.pem").read_bytes(), tmp_path) == (Said(0), Said(0), Said(0))
+
+
+def test_a_manifest_has_one_spelling(files: Path, tmp_path: Path):
+    """A manifest that is signed well, and written so that two readers could read it differently, is not gone by."""
+    keys = Keys.make()
+    text = night(keys)["manifest.json"]
+    for other in (
+        text.replace(b'"files"', b' "files"'),
+        text.replace(b"{\n", b'{\n  "files": [],\n', 1),
+        text[:-1],
+        text.replace(b"\n", b"\r\n"),
+    ):
+        (files / "manifest.json").write_bytes(other)
+        (files / "manifest.json.p7s").write_bytes(beside(keys, other))
+        assert set(all_say(files, keys.root.pem.encode(), tmp_path)) == {Said(STATUS["unchecked"], "unreadable")}
 
 
 def test_a_folder_is_told_file_by_file(files: Path, tmp_path: Path):

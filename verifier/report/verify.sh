@@ -55,7 +55,7 @@ size_of() { wc -c <"$1" | tr -d ' '; }
 cut_out() { tail -c +$(($2 + 1)) "$1" | head -c "$3"; }
 
 # printable TEXT: names of files are strangers', and a terminal acts upon some bytes.
-printable() { printf '%s' "$1" | tr -c '\040-\176\200-\377' '?'; }
+printable() { printf '%s' "$1" | tr -c '\040-\176' '?'; }
 
 # as_pem LABEL: standard input, DER, between its two lines. `openssl x509` would do it, ten times slower.
 as_pem() {
@@ -383,7 +383,7 @@ manifest_lines() {
 tell_named() {
   mv "$work/file" "$work/manifest" # the bytes that were judged
   status=0
-  [ "$(size_of "$work/manifest")" -le 4194304 ] && manifest_lines >"$work/lines" || status=$?
+  [ "$(size_of "$work/manifest")" -le 4194304 ] && [ "$(tail -c 1 "$work/manifest" | hex)" = 0a ] && manifest_lines >"$work/lines" || status=$?
   case $status in
     0) ;;
     3) printf 'tampered  manifest.json: malformed: it names what is no name of a file of its folder, or twice\n' && exit 4 ;;
