@@ -1,7 +1,8 @@
 # METADATA
 # title: Access to sensitive models
 # description: |
-#   A sensitive model opens only when the caller's roles and its attributes both agree; every access is recorded.
+#   A sensitive model opens only when the caller's roles and its attributes both agree and, where its spec asks for one, an
+#   approval of exactly this model, action, purpose and subject is in force; every access is recorded.
 # custom:
 #   row: B16
 #   reads: [tenant, model, subject, request, time]

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from app.policy.examples import EXAMPLES, QUIET
 from app.policy.terms import Terms
 from tests.fixtures.policy import DIMENSIONS, question, running_policy
 
@@ -66,3 +67,23 @@ async def test_readings_move_rates_sheds_and_limits_together(rego_folder: Path, 
         terms = {name: told(await running.terms(question(readings=readings), dimensions=DIMENSIONS)) for name, readings in READINGS.items()}
 
     assert terms == TERMS
+
+
+async def test_approvals_are_asked_about_where_a_model_needs_one_and_nowhere_else(
+    rego_folder: Path, opa_binary: Path, sockets: Path
+) -> None:
+    """Whatever approvals requests of an ordinary model name, it has one answer in memory; a sensitive one is answered by each state."""
+    approvals = [{**QUIET["subject"]["approval"], "state": state} for state in ("asked", "approved", "refused", "revoked", "expired")]
+    subjects = [{**QUIET["subject"], "approval": approval} for approval in approvals]
+    async with running_policy(rego_folder, opa_binary, sockets) as running:
+        ordinary = [await running.terms(question(subject=subject)) for subject in subjects]
+        sensitive = [await running.terms(question(**{**EXAMPLES["sensitive"], "subject": subject})) for subject in subjects]
+
+    assert all(terms is ordinary[0] for terms in ordinary)
+    assert [[deny.code for deny in terms.denies] for terms in sensitive] == [
+        ["approval_pending"],
+        [],
+        ["approval_refused"],
+        ["approval_revoked"],
+        ["approval_expired"],
+    ]
