@@ -10,8 +10,8 @@ from datetime import datetime
 from app.reports.document import Document, Facts, Heading, Paragraph, Table, Text, Words
 from app.reports.layout.font import Font, check_template
 from app.reports.layout.pdf import render
-from app.reports.manifest import SIGNATURE_SUFFIX
-from app.reports.sealing.sealer import TIME_STAMP_SUFFIX, Sealed
+from app.reports.manifest import SIGNATURE_SUFFIX, TIME_STAMP_SUFFIX
+from app.reports.sealing.sealer import Sealed
 from app.reports.subjects.answer import Answer, Summary
 from app.reports.subjects.drafts import Drafts
 from app.reports.subjects.pages import document
