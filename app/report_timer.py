@@ -86,4 +86,4 @@ class ReportTimer:
             self.metrics.report_runs.labels("failed").inc()
             raise
         self.metrics.report_runs.labels("made").inc()
-        self.metrics.report_run_seconds.set((self.clock.monotonic_ms() - began_ms) / 1000)
+        self.metrics.report_run_seconds.observe((self.clock.monotonic_ms() - began_ms) / 1000)

@@ -11,6 +11,9 @@ from app import __version__
 FAST_BUCKETS = (0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
 """Seconds, fine where a warm decision lies (budget: p99 under 5 ms)."""
 
+RUN_BUCKETS = (1.0, 3.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 3600.0)
+"""Seconds of making reports (budget of a night: 120 s)."""
+
 
 MAX_CODES = 200
 """Reason codes and rules: an operator writes them, but a rule can build a code from what a caller sends."""
@@ -244,7 +247,9 @@ class Metrics:
         self.report_runs = Counter(
             "sluice_report_runs", "Runs of `sluice report nightly` that serve started, by result (made, failed).", ["result"], registry=r
         )
-        self.report_run_seconds = Gauge("sluice_report_run_duration_seconds", "Time of the last run that ended well.", registry=r)
+        self.report_run_seconds = Histogram(
+            "sluice_report_run_duration_seconds", "Time of the runs that ended well.", buckets=RUN_BUCKETS, registry=r
+        )
         self.report_age = Gauge(
             "sluice_report_newest_age_seconds",
             "How long ago the newest day ended whose reports are there, by its zone; absent where there are none.",
