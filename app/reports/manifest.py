@@ -21,6 +21,7 @@ from app.errors import SluiceError
 FORM = "sluice-report-manifest 1"
 MANIFEST = "manifest.json"
 SIGNATURE_SUFFIX = ".p7s"
+TIME_STAMP_SUFFIX = ".tsr"
 LOG = "log.jsonl"
 MLPS, GDPR = "mlps.pdf", "gdpr.pdf"
 DECISIONS, ENTRIES = "decisions.csv", "entries.csv"

@@ -14,16 +14,22 @@ def signature_of(path: Path) -> Path:
     return path.with_name(path.name + SIGNATURE_SUFFIX)
 
 
-def check_beside(path: Path, source: Source, root: Certificate) -> Result:
-    """What is to be said of the file `source`, which is at `path`, under the given root. Raises Unreadable for what is there and cannot be read."""
+def signature_beside(path: Path) -> bytes:
+    """The DER that lies beside the file `path`. Raises NotThere, Unreadable."""
     beside = signature_of(path)
     try:
         with opened(beside) as signature:
-            der = signature.read(0, cms.MAX_DER_BYTES + 1)
-    except NotThere:
-        return failed(path.name, "unsigned", f"no signature {beside.name} lies beside it")
+            return signature.read(0, cms.MAX_DER_BYTES + 1)
     except Unreadable as error:
-        raise Unreadable(f"{beside.name}: {error.message}") from None
+        raise type(error)(f"{beside.name}: {error.message}") from None
+
+
+def check_beside(path: Path, source: Source, root: Certificate) -> Result:
+    """What is to be said of the file `source`, which is at `path`, under the given root. Raises Unreadable for what is there and cannot be read."""
+    try:
+        der = signature_beside(path)
+    except NotThere:
+        return failed(path.name, "unsigned", f"no signature {signature_of(path).name} lies beside it")
     try:
         signed = cms.verify(der, source.digest("sm3"), root)
     except cms.SignatureRefused as error:

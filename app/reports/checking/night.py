@@ -10,17 +10,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from app.reports.checking.beside import check_beside, signature_of
-from app.reports.checking.pdf import HEADER, check_pdf
+from app.reports.checking.beside import check_beside, signature_beside, signature_of
+from app.reports.checking.pdf import HEADER, check_pdf, sm2_signature
 from app.reports.checking.result import Result, failed, worst
 from app.reports.checking.source import NotThere, Source, Unreadable, opened
-from app.reports.manifest import MANIFEST, ROOT, SCRIPT, SIGNATURE_SUFFIX, FileLine, Manifest, NotAManifest
+from app.reports.checking.stamped import remark_on
+from app.reports.manifest import MANIFEST, ROOT, SCRIPT, SIGNATURE_SUFFIX, TIME_STAMP_SUFFIX, FileLine, Manifest, NotAManifest
+from app.signing import cms
 from app.signing.certificates import Certificate
 
 MAX_MANIFEST_BYTES = 4 << 20
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _SIGNED_WITHIN = ".pdf"
-_TIME_STAMP = ".tsr"
 
 
 def check_manifest(path: Path, source: Source, root: Certificate) -> Result:
@@ -28,6 +29,7 @@ def check_manifest(path: Path, source: Source, root: Certificate) -> Result:
     found = check_beside(path, source, root)
     if found.verdict != "valid":
         return found
+    found = _with_time_stamp(found, path, signature_beside(path))
     try:
         manifest = Manifest.parse(source.read(0, MAX_MANIFEST_BYTES))
     except NotAManifest as error:
@@ -35,14 +37,21 @@ def check_manifest(path: Path, source: Source, root: Certificate) -> Result:
     if refused := _refused_name([line.name for line in manifest.files]):
         return failed(path.name, "malformed", f"it names {refused!r}: no name of a file of its folder, or twice")
     files = tuple(_check_line(path.parent, line, root) for line in manifest.files)
-    return worst(replace(found, report=manifest.report, files=files, remarks=tuple(_not_named(path.parent, manifest))))
+    return worst(replace(found, report=manifest.report, files=files, remarks=(*found.remarks, *_not_named(path.parent, manifest))))
 
 
 def check_file(path: Path, source: Source, root: Certificate) -> Result:
     """What is to be said of a file that is no manifest: a PDF by what is within, any other by what lies beside it. Raises Unreadable."""
     if path.suffix == _SIGNED_WITHIN or source.read(0, len(HEADER)) == HEADER:
-        return check_pdf(path.name, source, root)
-    return check_beside(path, source, root)
+        found = check_pdf(path.name, source, root)
+        return _with_time_stamp(found, path, sm2_signature(source)) if found.verdict == "valid" else found
+    found = check_beside(path, source, root)
+    return _with_time_stamp(found, path, signature_beside(path)) if found.verdict == "valid" else found
+
+
+def _with_time_stamp(found: Result, path: Path, der: bytes) -> Result:
+    remark = remark_on(path, cms.read(der).signature)
+    return replace(found, remarks=(*found.remarks, remark)) if remark else found
 
 
 def _check_line(folder: Path, line: FileLine, root: Certificate) -> Result:
@@ -72,7 +81,7 @@ def _refused_name(names: list[str]) -> str | None:
 
 def _not_named(folder: Path, manifest: Manifest) -> Iterator[str]:
     named = {MANIFEST} | {line.name for line in manifest.files}
-    known = named | {name + end for name in named for end in (SIGNATURE_SUFFIX, _TIME_STAMP)} | {ROOT, SCRIPT}
+    known = named | {name + end for name in named for end in (SIGNATURE_SUFFIX, TIME_STAMP_SUFFIX)} | {ROOT, SCRIPT}
     try:
         names = sorted(file.name for file in folder.iterdir())
     except OSError as error:  # who may read its files by name may still not list it

@@ -32,11 +32,12 @@ from app.reports.manifest import (
     ROOT,
     SCRIPT,
     SIGNATURE_SUFFIX,
+    TIME_STAMP_SUFFIX,
     FileLine,
     LogLine,
     Manifest,
 )
-from app.reports.sealing.sealer import TIME_STAMP_SUFFIX, Sealed
+from app.reports.sealing.sealer import Sealed
 
 PIECE_BYTES = 1 << 20
 REFUSED = ("deny", "quota", "shed", "error")

@@ -25,7 +25,6 @@ from app.signing.keys import KeyFolder
 
 FIELD = "SM2"
 ROOM_BYTES = 1024  # beside the certificate
-TIME_STAMP_SUFFIX = ".tsr"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import threading
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,26 @@ def test_a_pdf_is_stamped_too(tmp_path: Path, authority: Authority):
     assert len(authority.asked) == 2
     assert sealed.time_stamp
     assert sealer.troubles == ()
+
+
+def test_whoever_checks_is_told_of_it(tmp_path: Path, authority: Authority):
+    """When, over this signature or over another, and how to check who says so; what is no time stamp is told, too, and judges nothing."""
+    (tmp_path / "decisions.csv").write_bytes(CSV)
+    sealer = Sealer(KEYS, authority=TimeStampAuthority(authority.url))
+    good, other = (sealer.beside(tmp_path / "decisions.csv", at) for at in (AT, AT + timedelta(seconds=1)))
+    (tmp_path / "decisions.csv.p7s").write_bytes(good.content)
+
+    def told(content: bytes | None) -> tuple[str, ...]:
+        (tmp_path / "decisions.csv.tsr").write_bytes(content or b"")
+        result = check(tmp_path / "decisions.csv", KEYS.root)
+        assert result.verdict == "valid"
+        return result.remarks
+
+    [remark] = told(good.time_stamp)
+    digest = hashlib.sha256(cms.read(good.content).signature).hexdigest()
+    assert f"`openssl ts -verify -digest {digest} -in decisions.csv.tsr -CAfile AUTHORITY.pem`" in remark
+    assert told(other.time_stamp) == ("the time stamp decisions.csv.tsr is not of this signature",)
+    assert told(b"x") == ("decisions.csv.tsr is no time stamp",)
 
 
 def wrong_status(authority: Authority, request: bytes) -> bytes:
