@@ -17,11 +17,10 @@ from app.database import DatabaseDown, create_engine
 from app.instants import Period
 from app.observability.metrics import Metrics
 from app.reports.evidence import context, proven, retention
-from app.reports.evidence.context import Context, context_of, first_recorded
+from app.reports.evidence.context import Context, context_of
 from app.reports.evidence.facts import RetentionClass
 from app.reports.evidence.gather import gather
 from app.reports.evidence.integrity import integrity_of
-from app.reports.evidence.readiness import NightNotOver, NightUnfinished, check_over, check_sequenced
 from app.reports.nights.night import Night
 from app.setting_sections import DatabaseSettings
 from app.transaction import Transactions
@@ -200,34 +199,6 @@ async def test_entries_beyond_the_checkpoint_are_not_read(grown_log: GrownLog):
     await grown_log.add(request("s", BEFORE))
 
     assert numbers(await context_in(grown_log), "requests") == [0]
-
-
-async def test_the_log_begins_with_its_first_entry(grown_log: GrownLog):
-    """Nothing before it can be reported on."""
-    async with grown_log.engine.connect() as connection:
-        assert await first_recorded(connection) is None
-    await add_signed(grown_log, read(BEFORE), read(NOON))
-    async with grown_log.engine.connect() as connection:
-        assert await first_recorded(connection) == BEFORE
-
-
-async def test_a_night_is_made_when_nothing_of_it_waits(grown_log: GrownLog):
-    """An entry of the day that is not sequenced yet would be missing from its reports; one of the next day would not."""
-    async with grown_log.engine.connect() as connection:
-        await grown_log.intake.write(read(NIGHT.closes))
-        await check_sequenced(connection, NIGHT)
-        await grown_log.intake.write(read(NOON))
-        with pytest.raises(NightUnfinished, match=r"recorded at 2026-11-29T04:00:00\.000000Z is not in the log yet"):
-            await check_sequenced(connection, NIGHT)
-        await grown_log.add()
-        await check_sequenced(connection, NIGHT)
-
-
-def test_a_night_that_is_not_over_is_refused():
-    """Until a quarter of an hour after its midnight, and with the instant from when on it can be made."""
-    check_over(NIGHT, NIGHT.closes)
-    with pytest.raises(NightNotOver, match=r"2026-11-29 in Asia/Shanghai can be reported on from 2026-11-29T16:15:00\.000000Z on"):
-        check_over(NIGHT, NIGHT.closes - timedelta(microseconds=1))
 
 
 async def exported(grown_log: GrownLog, path: Path, night: Night = NIGHT) -> Path:

@@ -9,7 +9,6 @@ When down: DatabaseDown; no reports are made.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy import text
@@ -31,7 +30,6 @@ PATIENCE_MS = 60_000
 """For each statement: reports wait, decisions do not wait for reports."""
 
 _PATIENCE = text(f"SELECT set_config('statement_timeout', '{PATIENCE_MS}', true)")
-_FIRST = text("SELECT recorded FROM audit.leaf WHERE seq = 0")
 _OF_KINDS = text(
     f"SELECT {COLUMNS} FROM audit.leaf JOIN {BODY} WHERE body.kind = ANY(:kinds) AND body.recorded < :before "  # noqa: S608 - constants
     "ORDER BY leaf.seq DESC LIMIT :most"
@@ -70,12 +68,6 @@ class Context:
     unproven: Sequence[int] = ()
     """Numbers of entries that are not what the closing checkpoint signs."""
     cut: frozenset[Group] = frozenset()
-
-
-async def first_recorded(connection: AsyncConnection) -> datetime | None:
-    """When the first entry of the log was recorded; None in an empty log."""
-    first: datetime | None = (await connection.execute(_FIRST)).scalar()
-    return first
 
 
 async def context_of(connection: AsyncConnection, night: Night, checkpoint: Checkpoint) -> Context:

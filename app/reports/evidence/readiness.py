@@ -1,18 +1,10 @@
-"""Whether a night's reports can be made already: it is over, and nothing of it waits any more to come into the log.
-
-When down: DatabaseDown, and nothing is made.
-"""
+"""Whether a night's reports can be made already: it is over, and nothing of it waits any more to come into the log. Pure."""
 
 from datetime import datetime
-
-from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.errors import Conflict, DependencyDown
 from app.instants import rfc3339
 from app.reports.nights.night import Night
-
-_OLDEST = text("SELECT oldest FROM audit.backlog")
 
 
 class NightNotOver(Conflict):
@@ -35,10 +27,3 @@ def check_over(night: Night, now: datetime) -> None:
         raise NightNotOver(
             f"date: {night.day.isoformat()} in {night.zone} can be reported on from {rfc3339(night.closes)} on", field="date"
         )
-
-
-async def check_sequenced(connection: AsyncConnection, night: Night) -> None:
-    """Raises NightUnfinished where an entry waits that was recorded before `night` closed. For role sluice_log, before a checkpoint is asked for."""
-    oldest: datetime | None = (await connection.execute(_OLDEST)).scalar()
-    if oldest is not None and oldest < night.closes:
-        raise NightUnfinished(f"an entry that was recorded at {rfc3339(oldest)} is not in the log yet")
