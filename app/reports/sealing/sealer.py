@@ -3,7 +3,7 @@
 Blocking: some milliseconds, and up to ten seconds once where a time stamp authority does not answer. Call it in a thread.
 
 When down: a signature that cannot be made, or that its own check refuses, is NotSealed or SigningFailed, and no report is made. What is
-optional (PAdES, time stamps) is left out where it fails, and `troubles` says so, for the cover and the manifest.
+optional (PAdES, time stamps) is left out where it fails, and `troubles` says so, for the manifest.
 """
 
 import hashlib
