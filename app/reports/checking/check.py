@@ -1,7 +1,8 @@
 """Whether a file of a night's reports is as it was signed: a PDF, a file with its signature beside it, a manifest, a night's folder.
 
 It takes the file, what lies beside it, and the root certificate that whoever checks was given; no database, no settings, no network.
-A root that came with what it vouches for proves nothing: take it from elsewhere.
+A root that came with what it vouches for proves nothing: take it from elsewhere. The root alone decides who may sign, and no name in a
+certificate does: what the log's key signed would be valid under the log's root, which is why that key signs no report.
 
 When down: what cannot be read is `unchecked`, never tampered.
 """

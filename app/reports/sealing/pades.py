@@ -15,7 +15,6 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from pyhanko.sign.fields import SigSeedSubFilter
 from pyhanko.sign.signers.pdf_cms import PdfCMSSignedAttributes, SimpleSigner
-from pyhanko_certvalidator.registry import SimpleCertificateStore
 
 from app import private_files
 from app.errors import ConfigError
@@ -36,9 +35,9 @@ class Pades:
     def __init__(self, key: ec.EllipticCurvePrivateKey, certificates: list[x509.Certificate]) -> None:
         own, *above = certificates
         der = key.private_bytes(serialization.Encoding.DER, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-        store = SimpleCertificateStore()  # type: ignore[no-untyped-call]
-        store.register_multiple(above)
-        self._signer = SimpleSigner(signing_cert=own, signing_key=keys.PrivateKeyInfo.load(der), cert_registry=store)
+        # None gives it a store of its own, which its base class says.
+        self._signer = SimpleSigner(signing_cert=own, signing_key=keys.PrivateKeyInfo.load(der), cert_registry=None)  # type: ignore[arg-type]
+        self._signer.cert_registry.register_multiple(above)
         self._room = ROOM_BYTES + sum(len(one.dump()) for one in certificates)
         self.not_before: datetime = own["tbs_certificate"]["validity"]["not_before"].native
         self.not_after: datetime = own["tbs_certificate"]["validity"]["not_after"].native
