@@ -38,6 +38,7 @@ from tests.fixtures.night import (
     moved,
     quota,
     read,
+    refused,
     request,
     summary,
     unconfirmed,
@@ -167,6 +168,16 @@ async def test_what_no_proof_leads_from_is_left_out_and_named(grown_log: GrownLo
     found = await context_in(grown_log)
 
     assert (numbers(found, "requests"), found.unproven) == (left, unproven)
+
+
+async def test_what_stands_beside_a_body_only_finds_it(grown_log: GrownLog):
+    """Columns that were altered make no tenant of a read, no older request of one of the day, and no waiting access of a refused one."""
+    await add_signed(grown_log, read(BEFORE), request("r", NOON), refused(1, BEFORE), quota("acme", BEFORE))
+    await grown_log.damage("UPDATE audit.body SET kind = 'quota.in_force', tenant = 'ghost' WHERE seq = 0")
+    await grown_log.damage("UPDATE audit.body SET recorded = '2026-11-01Z' WHERE seq = 1")
+    found = await context_in(grown_log)
+
+    assert (found.tenants, numbers(found, "requests"), numbers(found, "unconfirmed")) == (["acme"], [], [])
 
 
 async def test_more_than_a_report_reads_is_told(grown_log: GrownLog, monkeypatch: pytest.MonkeyPatch):

@@ -9,6 +9,7 @@ When down: DatabaseDown; no reports are made.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import text
@@ -16,6 +17,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.audit.format.checkpoint import Checkpoint
 from app.audit.reading.entries import BODY, COLUMNS, logged
+from app.instants import rfc3339
+from app.reports.evidence.accesses import ACCESS
 from app.reports.evidence.approvals import APPROVAL_KINDS
 from app.reports.evidence.facts import Group, Logged, RetentionClass
 from app.reports.evidence.proven import proven
@@ -26,6 +29,8 @@ from app.reports.nights.night import Night
 MOST_OLDER = 2000
 """Entries of earlier days that are read for one purpose."""
 MOST_TENANTS = 5000
+QUOTA_KINDS = ("quota.in_force", "quota.rolled_back")
+"""After which a tenant has a quota."""
 PATIENCE_MS = 60_000
 """For each statement: reports wait, decisions do not wait for reports."""
 
@@ -45,13 +50,16 @@ _TENANTS = text(f"""
 """)  # noqa: S608 - constants
 # Bodies have one spelling, so that what is looked for in them needs no parser, which a damaged one would stop.
 _UNCONFIRMED = text(f"""
+    WITH ended AS MATERIALIZED (
+      SELECT decision FROM audit.body WHERE recorded >= :begin AND recorded < :closes AND (kind = 'obligation.unmet' OR (
+        kind = 'sensitive.access'
+        AND position('"outcome":"confirmed"'::bytea IN body) + position('"outcome":"cancelled"'::bytea IN body) > 0
+      ))
+    )
     SELECT {COLUMNS} FROM audit.leaf JOIN {BODY}
     WHERE body.kind = 'sensitive.access' AND body.recorded >= :begin AND body.recorded < :before
     AND position('"outcome":"unconfirmed"'::bytea IN body.body) > 0
-    AND NOT EXISTS (
-      SELECT FROM audit.body AS later WHERE later.decision = body.decision AND later.seq > body.seq
-      AND later.recorded < :closes AND later.kind IN ('sensitive.access', 'obligation.unmet')
-    )
+    AND NOT EXISTS (SELECT FROM ended WHERE ended.decision = body.decision)
     ORDER BY leaf.seq DESC LIMIT :most
 """)  # noqa: S608 - constants
 
@@ -82,18 +90,26 @@ async def context_of(connection: AsyncConnection, night: Night, checkpoint: Chec
         "requests": await looking.find("requests", _OF_KINDS, before | {"kinds": list(REQUEST_KINDS)}),
         "breaches": await looking.find("breaches", _OF_KINDS, before | {"kinds": list(BREACH_KINDS)}),
         "approvals": await looking.find("approvals", _OF_KINDS, before | {"kinds": list(APPROVAL_KINDS)}),
-        "unconfirmed": await looking.find(
-            "unconfirmed", _UNCONFIRMED, before | {"begin": night.previous().begin, "closes": night.previous().closes}
-        ),
+        "unconfirmed": [
+            entry for entry in await looking.find("unconfirmed", _UNCONFIRMED, before | _of(night.previous())) if _waits(entry)
+        ],
     }
     tenants = await looking.find("tenants", _TENANTS, {"before": night.end}, MOST_TENANTS)
     return Context(
-        tenants=sorted({str(entry.body.get("tenant")) for entry in tenants}),
+        tenants=sorted({str(entry.body.get("tenant")) for entry in tenants if entry.kind in QUOTA_KINDS}),
         older=older,
         retention=await classes(connection, night.end),
         unproven=sorted(looking.unproven),
         cut=frozenset(looking.cut),
     )
+
+
+def _of(day: Night) -> dict[str, datetime]:
+    return {"begin": day.begin, "closes": day.closes}
+
+
+def _waits(entry: Logged) -> bool:
+    return (entry.kind, entry.outcome) == (ACCESS, "unconfirmed")
 
 
 class _Looking:
@@ -114,4 +130,5 @@ class _Looking:
             self.cut.add(group)
         result = await proven(self._connection, [row for row in rows[:most] if row.seq < self._checkpoint.size], self._checkpoint)
         self.unproven += result.unproven
-        return list(result.entries)[::-1]
+        # What stands beside a body found it; what it says itself counts.
+        return [entry for entry in result.entries[::-1] if entry.recorded < rfc3339(parameters["before"])]
