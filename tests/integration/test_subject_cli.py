@@ -11,6 +11,7 @@ import pytest
 import structlog
 from typer.testing import CliRunner, Result
 
+from app.audit.reading import checkpoints, proven
 from app.cli.operator import operator
 from app.cli.report import app
 from app.clock import SystemClock
@@ -21,16 +22,23 @@ from tests.fixtures.log import GrownLog
 from tests.fixtures.subjects import said_in
 
 SLEEP_S = 0.02
+PATIENT_S = 20
+"""For a machine that runs other tests beside."""
 Sluice = Callable[..., Awaitable[Result]]
 SOMEBODY = ("--tenant", "acme", "--id", "bea@example.org")
 
 
 @pytest.fixture
-async def sluice(database_urls: DatabaseUrls, grown_log: GrownLog, forbidden: list[str], tmp_path: Path) -> AsyncIterator[Sluice]:
+async def sluice(
+    database_urls: DatabaseUrls, grown_log: GrownLog, forbidden: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> AsyncIterator[Sluice]:
     """Runs `sluice report …` on a log that somebody sequences and signs; errors are raised, as main() shows them."""
     names = {"registry": "url", "owner": "owner_url", "intake": "intake_url", "log": "log_url"}
     settings = tmp_path / "sluice.yaml"
-    settings.write_text(json.dumps({"database": {name: getattr(database_urls, role) for role, name in names.items()}}))
+    urls = {name: getattr(database_urls, role) for role, name in names.items()}
+    settings.write_text(json.dumps({"database": urls | {"timeout_ms": PATIENT_S * 1000}}))
+    for module in (checkpoints, proven):
+        monkeypatch.setattr(module, "FRESH_WITHIN_S", PATIENT_S)
     options = ("--config", str(settings), "--var", str(tmp_path))
 
     async def run(*arguments: object, told: str | None = None) -> Result:
