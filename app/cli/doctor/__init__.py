@@ -56,5 +56,6 @@ def _examine(config: Path | None, var: Path, overrides: tuple[str, ...]) -> Iter
     yield programs.opa(settings.opa)
     yield from database.database(settings, var)
     yield from log.log(settings, var)
+    yield from reports.reports(settings, var)
     yield reports.font(settings)
     yield machine.gpus(settings)

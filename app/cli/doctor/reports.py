@@ -1,11 +1,24 @@
-"""Whether the nightly reports can be made here."""
+"""Whether the nightly reports can be made here: what they are set in, what they say, where they go, who signs them."""
 
+import os
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.cli.doctor.finding import Finding
+from app.cli.doctor.probe import nearest
+from app.errors import ConfigError
 
 if TYPE_CHECKING:
     from app.settings import Settings
+
+
+def reports(settings: "Settings", var: Path) -> Iterator[Finding]:
+    """Clauses and register, the folder, the keys, and who makes the reports."""
+    yield _wording(settings)
+    yield _shelf(settings, var)
+    yield _keys(settings, var)
+    yield _made_by(settings)
 
 
 def font(settings: "Settings") -> Finding:
@@ -17,3 +30,62 @@ def font(settings: "Settings") -> Finding:
     except FontRefused as error:
         return Finding("font", "fail" if settings.font else "warn", error.message.removeprefix("font: "), error.advice)
     return Finding("font", "ok", f"{opened.title}, {opened.path}")
+
+
+def _wording(settings: "Settings") -> Finding:
+    from app.reports.clauses.loading import load_clauses
+    from app.reports.clauses.measures import MEASURES
+    from app.reports.content.register import load_register
+
+    given = settings.report
+    try:
+        clauses = load_clauses(MEASURES, Path(given.clauses) if given.clauses else None)
+        register = load_register(Path(given.register_file) if given.register_file else None)
+    except ConfigError as error:
+        return Finding("clauses", "fail", f"{error.message}; no report is made", error.advice)
+    judged = len(clauses.mlps) + len(clauses.gdpr)
+    return Finding("clauses", "ok", f"{judged} clauses; register version {register.version}, {len(register.activities)} activities")
+
+
+def _shelf(settings: "Settings", var: Path) -> Finding:
+    from app.reports.shelf.shelf import Shelf, ShelfDown, shelf_folder
+
+    folder = shelf_folder(settings.report.path, var).absolute()
+    try:
+        nights = len(Shelf(folder).reports())
+    except ShelfDown as error:
+        return Finding("reports", "fail", error.message, error.advice)
+    if not os.access(nearest(folder), os.W_OK | os.X_OK):
+        return Finding("reports", "fail", f"{folder}: this user may not write there", "Let it, or name another folder with report.path.")
+    return Finding("reports", "ok", f"{folder}: {nights} nights")
+
+
+def _keys(settings: "Settings", var: Path) -> Finding:
+    from app.signing.key_files import read_certificates
+    from app.signing.keys import keys_folder
+    from app.signing.uses import REPORTS
+
+    folder = keys_folder(settings, var, REPORTS).absolute()
+    if nearest(folder) != folder:
+        return Finding("reportkeys", "ok", f"{folder}, made when reports are first made")
+    try:
+        newest = read_certificates(folder, REPORTS).signers[-1]
+    except ConfigError as error:
+        return Finding("reportkeys", "warn", error.message, error.advice)
+    return Finding("reportkeys", "ok", f"{folder}: signs as {newest.subject} until {newest.not_after:%Y-%m-%d}")
+
+
+def _made_by(settings: "Settings") -> Finding:
+    from app.setting_sections import EMBEDDED
+
+    given = settings.report
+    if given.at == "off":
+        return Finding("nightly", "ok", "report.at is off: something else runs `sluice report nightly`")
+    if settings.database.url != EMBEDDED and not given.passphrase.startswith("file:"):
+        return Finding(
+            "nightly",
+            "warn",
+            "report.passphrase names no file, so serve has no reports made",
+            "Set it to file:PATH, or report.at to off where something else runs `sluice report nightly`.",
+        )
+    return Finding("nightly", "ok", f"serve has them made at {given.at} {given.zone} of the day after")

@@ -1,0 +1,44 @@
+"""What `sluice doctor` says of the nightly reports."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fixtures.doctor import external
+
+pytestmark = pytest.mark.usefixtures("forbidden")
+UNREACHED = "postgresql://nobody@localhost:1/nothing"
+
+
+def found(folder: Path, **settings: Any) -> dict[str, tuple[str, str]]:
+    """Level and message by name; the passphrase is in a file unless the settings say otherwise."""
+    report = {"passphrase": "file:/run/secrets/reports"} | settings.pop("report", {})
+    findings = external(folder, {"report": report, **settings}, url=UNREACHED)
+    return {name: (finding["level"], finding["message"]) for name, finding in findings.items()}
+
+
+def test_what_reports_need_is_there(tmp_path: Path):
+    """Clauses, register and folder; the keys come with the first night, at the time that is set."""
+    told = found(tmp_path, report={"zone": "Asia/Shanghai"})
+    assert {told[name][0] for name in ("clauses", "reports", "reportkeys", "nightly")} == {"ok"}
+    assert told["reports"][1] == f"{tmp_path / 'reports'}: 0 nights"
+    assert told["nightly"][1] == "serve has them made at 01:00 Asia/Shanghai of the day after"
+
+
+@pytest.mark.parametrize(
+    ("settings", "name", "level", "says"),
+    [
+        ({"report": {"clauses": "."}}, "clauses", "fail", "sluice.yaml: report: Input should be"),
+        ({"report": {"register_file": "none.yaml"}}, "clauses", "fail", "none.yaml"),
+        ({"report": {"path": "sluice.yaml"}}, "reports", "fail", "sluice.yaml: Not a directory"),
+        ({"report": {"keys": "."}}, "reportkeys", "warn", "has no signer yet"),
+        ({"report": {"passphrase": ""}}, "nightly", "warn", "serve has no reports made"),
+        ({"report": {"at": "off", "passphrase": ""}}, "nightly", "ok", "report.at is off"),
+    ],
+)
+def test_what_is_missing_is_named(tmp_path: Path, settings: dict[str, Any], name: str, level: str, says: str):
+    """Each with its level; what keeps reports from being made is no reason not to decide."""
+    told = found(tmp_path, **settings)[name]
+    assert told[0] == level
+    assert says in told[1]
