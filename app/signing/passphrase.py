@@ -95,7 +95,8 @@ def _made_for_trying(file: Path, keys: Path) -> bytes | None:
 
 
 def _for_trying(file: Path, use: KeyUse) -> bytes:
-    event, hint = f"{use.section}_keys_for_trying", f"what opens the keys of {use.whose} lies beside them; for more than trying set {use.passphrase_field}"
+    event = f"{use.section}_keys_for_trying"
+    hint = f"what opens the keys of {use.whose} lies beside them; for more than trying set {use.passphrase_field}"
     log.info(event, file=str(file), hint=hint)
     return _checked(private_files.write_once(file, secrets.token_urlsafe(RANDOM_BYTES).encode()), str(file), BACK)
 

@@ -1,9 +1,12 @@
 """`sluice report verify` and `sluice report keys`: exit statuses, what is printed, and what is not."""
 
 import json
+import logging
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 import typer
 from click.testing import Result
 from typer.testing import CliRunner
@@ -11,6 +14,7 @@ from typer.testing import CliRunner
 from app.audit.verification.report import NotChecked
 from app.cli.report.keys import app as keys_app
 from app.cli.report.verify import verify
+from app.clock import SystemClock
 from app.errors import ConfigError
 from app.signing.keys import KeyFolder
 from app.signing.uses import REPORTS
@@ -79,24 +83,27 @@ def test_json_has_what_was_found_of_each_file(folder: Path):
     assert set(found) == set(found["files"][0])
 
 
-def keys(*arguments: str, var: Path) -> Result:
-    return CliRunner().invoke(keys_app, [*arguments, "--var", str(var)])
+@pytest.fixture
+def keys(tmp_path: Path) -> Iterator[Callable[..., Result]]:
+    """Runs `sluice report keys …` on the test's own --var."""
+    handlers = logging.getLogger().handlers[:]
+    yield lambda *arguments: CliRunner().invoke(keys_app, [*arguments, "--var", str(tmp_path)])
+    logging.getLogger().handlers[:] = handlers  # the command's own write to streams that are closed by now
+    structlog.reset_defaults()
 
 
 @pytest.mark.usefixtures("quick_encryption", "forbidden")
-def test_keys_of_reports_are_kept_with_the_same_commands(tmp_path: Path):
+def test_keys_of_reports_are_kept_with_the_same_commands(tmp_path: Path, keys: Callable[..., Result]):
     """List, rotate and export-public act on report-keys under --var, and on nothing of the log."""
     (tmp_path / "secrets").mkdir(mode=0o700)
     (tmp_path / "secrets" / "report-passphrase").touch(0o600)
     (tmp_path / "secrets" / "report-passphrase").write_bytes(PASSPHRASE)
-    from app.clock import SystemClock
-
     folder = KeyFolder(tmp_path / "report-keys", PASSPHRASE, REPORTS)
     folder.open_or_make(SystemClock().utcnow())
 
-    rotated = keys("rotate", var=tmp_path)
-    listed = json.loads(keys("list", "--output", "json", var=tmp_path).stdout)
-    root = keys("export-public", "--root", var=tmp_path).stdout
+    rotated = keys("rotate")
+    listed = json.loads(keys("list", "--output", "json").stdout)
+    root = keys("export-public", "--root").stdout
 
     assert rotated.exit_code == 0, rotated.exception
     assert rotated.stdout.startswith("Sluice report signer ")
@@ -105,8 +112,8 @@ def test_keys_of_reports_are_kept_with_the_same_commands(tmp_path: Path):
     assert not (tmp_path / "audit-keys").exists()
 
 
-def test_without_keys_of_reports_it_says_how_they_come_to_be(tmp_path: Path):
+def test_without_keys_of_reports_it_says_how_they_come_to_be(keys: Callable[..., Result]):
     """Not those of the log."""
-    refused = keys("list", var=tmp_path).exception
+    refused = keys("list").exception
     assert isinstance(refused, ConfigError)
     assert "sluice report nightly" in refused.advice
