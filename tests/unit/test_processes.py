@@ -281,3 +281,24 @@ async def test_what_children_worked_with_is_cleared_after_the_last_has_ended(lau
     await launcher.stop_all(timeout_s=0.5)
 
     assert cleared == [("b", True), ("a", True)]
+
+
+async def test_a_run_ends_well_or_says_how_not(launcher):
+    """A child that is run once is waited for, and its failure has its code and last lines; nothing of it is kept."""
+    await launcher.run("fine", shell("true"))
+    with pytest.raises(ChildFailed, match=r"bad ended with code 3: no luck"):
+        await launcher.run("bad", shell("echo no luck; exit 3"))
+    assert launcher._held == []
+
+
+async def test_who_stops_waiting_for_a_run_ends_it(launcher):
+    """Cancelled, the child is stopped, even one that ignores it."""
+    with capture_logs() as events:
+        run = asyncio.create_task(launcher.run("endless", shell(IGNORES_TERM), stop_s=0.2))
+        await until(lambda: any(event["event"] == "child_line" for event in events))
+        (child,) = launcher._held
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+    assert child.returncode == -signal.SIGKILL
+    assert launcher._held == []
