@@ -58,9 +58,9 @@ class Children:
         stand_ins = [self._stand_in(engine) for engine in self.settings.engines if engine.stand_in]
         await asyncio.gather(self._log(), self._opa(service), self._telemetry(), *stand_ins)
         await _all_well(service.health)
-        self._reports(service)
         garbage.settle()
         announce(self.own_url, self.var, self.settings.engines, embedded=self.settings.database.url == EMBEDDED)
+        self._reports(service)
 
     async def stop(self) -> None:
         """Stop them again, before our socket closes and the database ends: both would only be missed in the log."""
