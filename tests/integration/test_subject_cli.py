@@ -1,7 +1,6 @@
 """`sluice report subject`, `request` and `breach` on a real PostgreSQL."""
 
 import asyncio
-import contextlib
 import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -47,19 +46,19 @@ async def sluice(
             raise result.exception
         return result
 
-    handlers, tending = logging.getLogger().handlers[:], asyncio.create_task(_tend(grown_log))
+    handlers, stop = logging.getLogger().handlers[:], asyncio.Event()
+    tending = asyncio.create_task(_tend(grown_log, stop))
     yield run
-    tending.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await tending
+    stop.set()
+    await tending
     logging.getLogger().handlers[:] = handlers  # the command's own write to streams that are closed by now
     structlog.reset_defaults()
 
 
-async def _tend(log: GrownLog) -> None:
+async def _tend(log: GrownLog, stop: asyncio.Event) -> None:
     """Sequence and sign whatever comes, as the process of the log does."""
     await log.grow(1)
-    while True:
+    while not stop.is_set():
         await log.add()
         await log.sign()
         await asyncio.sleep(SLEEP_S)
