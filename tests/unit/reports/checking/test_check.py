@@ -77,7 +77,7 @@ def test_no_bit_of_a_csv_may_change(tmp_path_factory: pytest.TempPathFactory, at
     assert said(folder, "decisions.csv", flipped(CSV, at, bit)).cause == "digest"
 
 
-@pytest.mark.parametrize("piece", [7, 64, 1000, len(PDF) - 1])
+@pytest.mark.parametrize("piece", [7, 64, 1000, pytest.param(len(PDF) - 1, id="all but the last byte")])
 def test_a_file_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int):
     """Wherever the pieces begin, within /ByteRange too, it is found once and hashed whole."""
     monkeypatch.setattr(source, "PIECE_BYTES", piece)
