@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import orjson
+import pikepdf
 
 from app.instants import rfc3339
 from app.reports.clauses.judging import judge_all, tally
@@ -42,7 +43,7 @@ def golden(font: Font) -> dict[str, object]:
     """What night.json holds: digests, counts and verdicts, and the digest of the font that the PDFs are set in."""
     evidence, tables = _evidence()
     documents, verdicts = _documents(evidence, font)
-    files = {name: render(document, font).pdf for name, document in documents.items()} | dict(tables)
+    files = {name: _unpacked(render(document, font).pdf) for name, document in documents.items()} | dict(tables)
     return {
         "font": font.sha256,
         "documents": {name: _sm3(repr(document).encode()) for name, document in documents.items()},
@@ -50,6 +51,14 @@ def golden(font: Font) -> dict[str, object]:
         "counts": counts_of(evidence),
         "verdicts": verdicts,
     }
+
+
+def _unpacked(pdf: bytes) -> bytes:
+    """The file with its streams as they were before they were compressed: machines have several libraries for that."""
+    out = io.BytesIO()
+    with pikepdf.open(io.BytesIO(pdf)) as opened:
+        opened.save(out, compress_streams=False, stream_decode_level=pikepdf.StreamDecodeLevel.generalized, deterministic_id=True)
+    return out.getvalue()
 
 
 def _evidence() -> tuple[Evidence, Mapping[str, bytes]]:

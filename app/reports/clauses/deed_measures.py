@@ -20,7 +20,7 @@ def _decisions(*outcomes: str, but: str | None = None) -> Take:
     def take(evidence: Evidence) -> Measured:
         total = sum(one.count for one in evidence.decisions if one.outcome != but and (not outcomes or one.outcome in outcomes))
         of = [one for one in evidence.kinds if one.kind == SUMMARY and one.outcome != but and (not outcomes or one.outcome in outcomes)]
-        query = f"sum of `count` over {asked(evidence, SUMMARY, '|'.join(outcomes) or (f'not {but}' if but else None))}; decisions.csv"
+        query = f"sum of `count` over {asked(SUMMARY, '|'.join(outcomes) or (f'not {but}' if but else None))}; decisions.csv"
         return Measured(total, query, first(sorted(seq for one in of for seq in (one.first, one.last))))
 
     return take
@@ -32,7 +32,7 @@ def _late_decisions(evidence: Evidence) -> Measured:
 
 def _unapproved(evidence: Evidence) -> Measured:
     query = (
-        f"{asked(evidence, 'sensitive.access', 'allowed|unconfirmed')} of models that need an approval: "
+        f"{asked('sensitive.access', 'allowed|unconfirmed')} of models that need an approval: "
         "without `approval_id`, or of one that was not in force"
     )
     if evidence.unapproved is None:
@@ -45,9 +45,7 @@ def _unmet(evidence: Evidence) -> Measured:
     known = {unmet.incident for unmet in evidence.unmet}
     others = [entry.seq for entry in incidents.entries if entry.seq not in known]
     more = incidents.total - len(incidents.entries)
-    query = (
-        f"{asked(evidence, 'sensitive.access', 'unconfirmed')} without a later {' or '.join(FOLLOWING)} one; {asked(evidence, INCIDENT)}"
-    )
+    query = f"{asked('sensitive.access', 'unconfirmed')} without a later {' or '.join(FOLLOWING)} one; {asked(INCIDENT)}"
     return Measured(len(evidence.unmet) + len(others) + more, query, first(sorted([*(one.access.seq for one in evidence.unmet), *others])))
 
 

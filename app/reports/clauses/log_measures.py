@@ -84,12 +84,12 @@ def _lost(evidence: Evidence) -> Measured:
     total = sum(count for _, count in lost if type(count) is int)
     untold = [gap for gap, count in lost if type(count) is not int]
     shown = numbers(gap for gap, count in lost if count != 0)
-    return Measured(None if untold and not total else total, f"sum of `lost` over {asked(evidence, 'audit.gap')}, at least", shown)
+    return Measured(None if untold and not total else total, f"sum of `lost` over {asked('audit.gap')}, at least", shown)
 
 
 def _untold(evidence: Evidence) -> Measured:
     untold = [gap for gap in evidence.of("audit.gap").entries if type(gap.body.get("lost")) is not int]
-    return Measured(len(untold), f"{asked(evidence, 'audit.gap')} without `lost`", numbers(untold))
+    return Measured(len(untold), f"{asked('audit.gap')} without `lost`", numbers(untold))
 
 
 def _late(evidence: Evidence) -> Measured:
@@ -99,7 +99,7 @@ def _late(evidence: Evidence) -> Measured:
 
 def _early(evidence: Evidence) -> Measured:
     early = [purge for purge in evidence.of("audit.purge").entries if _too_early(purge)]
-    return Measured(len(early), f"{asked(evidence, 'audit.purge')} recorded before the time of its `shelf` was over", numbers(early))
+    return Measured(len(early), f"{asked('audit.purge')} recorded before the time of its `shelf` was over", numbers(early))
 
 
 def _too_early(purge: Logged) -> bool:

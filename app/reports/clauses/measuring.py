@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from app.instants import rfc3339
 from app.reports.clauses.clause import Measured
 from app.reports.document import Words
 from app.reports.evidence.facts import MOST_SHOWN, Evidence, Logged
@@ -30,11 +29,9 @@ ITEMS = Words("项", "items")
 NOBODY_KNOWS = "not in the log"
 
 
-def asked(evidence: Evidence, kind: str, outcome: str | None = None) -> str:
-    """How GET /audit/entries finds the entries of the day; the outcome is for the reader to look at."""
-    night = evidence.night
-    found = f"GET /audit/entries?kind={kind}&from={rfc3339(night.begin)}&to={rfc3339(night.end)}"
-    return f"{found} outcome={outcome}" if outcome else found
+def asked(kind: str, outcome: str | None = None) -> str:
+    """How GET /audit/entries finds the entries, with the day's from and to; the outcome is for the reader to look at."""
+    return f"kind={kind}" + (f" outcome={outcome}" if outcome else "")
 
 
 def numbers(entries: Iterable[Logged]) -> tuple[int, ...]:
@@ -58,7 +55,7 @@ def counted(*kinds: str, outcomes: tuple[str, ...] = ()) -> Take:
     def take(evidence: Evidence) -> Measured:
         of = [one for one in evidence.kinds if one.kind in kinds and (not outcomes or one.outcome in outcomes)]
         shown = (entry for kind in kinds for entry in evidence.of(kind).entries if not outcomes or entry.outcome in outcomes)
-        query = "; ".join(asked(evidence, kind, "|".join(outcomes)) for kind in kinds)
+        query = "; ".join(asked(kind, "|".join(outcomes)) for kind in kinds)
         return Measured(sum(one.count for one in of), query, numbers(shown))
 
     return take

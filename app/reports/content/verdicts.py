@@ -24,7 +24,9 @@ def verdicts(judged: Sequence[Judged]) -> Chapter:
     counts = tally(judged)
     summary = Table(SUMMARY, [(inline(VERDICTS[verdict]), str(counts[verdict])) for verdict in VERDICTS])
     each = table_section(wording.EACH, EACH, [_row(one) for one in judged], wording.NONE)
-    return Chapter(wording.TITLE, [Section(wording.SUMMARY, [summary]), each], [Paragraph(wording.SCOPE)])
+    return Chapter(
+        wording.TITLE, [Section(wording.SUMMARY, [summary]), each], [Paragraph(wording.SCOPE), Paragraph(wording.QUERIES, "note")]
+    )
 
 
 def _row(one: Judged) -> list[Text]:

@@ -30,7 +30,7 @@ def test_a_night_says_what_it_said(now: dict[str, Any], kept: dict[str, Any], pa
 
 
 def test_a_night_is_the_same_bytes(now: dict[str, Any], kept: dict[str, Any]):
-    """Before they are signed, tables and PDFs are equal byte by byte, these where they are set in the same font."""
+    """Before they are compressed and signed, tables and PDFs are equal byte by byte, these where they are set in the same font."""
     pdfs = {name for name in kept["files"] if name.endswith(".pdf") and now["font"] != kept["font"]}
     same = {name: digest for name, digest in now["files"].items() if name not in pdfs}
     assert same == {name: digest for name, digest in kept["files"].items() if name not in pdfs}, HOW

@@ -8,6 +8,11 @@ SCOPE = Words(
     "What is judged is Sluice, the admission control of model calls, and its log, by the log of the day alone. What software cannot judge or "
     "does not know is for a person. Where a clause says `to check`, nobody has compared its text with the source.",
 )
+QUERIES = Words(
+    "证据中的 kind=… 是 GET /audit/entries 的参数，from 与 to 取封面所列的当日起止；outcome 由阅读者自行对照。",
+    "Where evidence says `kind=…`, that is a parameter of GET /audit/entries, with from and to of the day as on the cover; "
+    "`outcome` is for the reader to look at.",
+)
 SUMMARY = Words("结论汇总", "Verdicts in numbers")
 EACH = Words("逐条结论", "Clause by clause")
 NONE = Words("没有配置任何条款。", "No clauses are configured.")
