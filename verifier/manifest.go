@@ -136,7 +136,7 @@ func (n namedFile) judge(folder string, root *certificate) *judgement {
 		j.fail(err)
 		return j
 	}
-	if _, err := os.Stat(path + signatureSuffix); errors.Is(err, fs.ErrNotExist) && !strings.HasSuffix(path, pdfSuffix) {
+	if _, err := os.Lstat(path + signatureSuffix); errors.Is(err, fs.ErrNotExist) && !strings.HasSuffix(path, pdfSuffix) {
 		j.Words, j.Covers = "as the manifest names it; it has no signature of its own", &size
 		return j
 	}

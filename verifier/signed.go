@@ -66,7 +66,8 @@ func openRegular(path string) (*os.File, int64, error) {
 }
 
 func isPDF(path string, file io.ReaderAt) bool {
-	return strings.HasSuffix(path, pdfSuffix) || beginsAsPDF(file)
+	name := filepath.Base(path)
+	return name != pdfSuffix && strings.HasSuffix(name, pdfSuffix) || beginsAsPDF(file)
 }
 
 func beginsAsPDF(file io.ReaderAt) bool {

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import orjson
+from pydantic import TypeAdapter
 
 from app.errors import SluiceError
 
@@ -113,13 +114,15 @@ class Manifest:
             document = orjson.loads(text)
             if document.pop("form") != FORM:
                 raise NotAManifest(f"it is not of the form {FORM!r}")
-            files, log = [FileLine(**line) for line in document.pop("files")], LogLine(**document.pop("log"))
-            manifest = cls(**document, files=files, log=log)
+            manifest = _WRITTEN.validate_python(document)  # a number for a name would fail whoever reads it later
         except (ValueError, TypeError, KeyError, AttributeError):
             raise NotAManifest("it is not JSON of the form that manifests have") from None
         if manifest.text() != text:
             raise NotAManifest("it is not written as manifests are, so that two readers could read it differently")
         return manifest
+
+
+_WRITTEN = TypeAdapter(Manifest)
 
 
 def media_type(name: str) -> str:

@@ -74,7 +74,7 @@ class Certificate:
                 not_after=tbs["validity"]["not_after"].native,
                 is_ca=bool(constraints and constraints["ca"].native),
             )
-        except (ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError):
+        except (ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError, RecursionError):  # the last: parts within parts
             raise CertificateRefused("not a certificate in DER") from None
 
     @classmethod

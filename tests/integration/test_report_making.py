@@ -182,6 +182,13 @@ async def test_what_a_kill_left_half_made_is_removed(over: NightLife):
     assert check(over.shelf / FIRST, over.materials.keys.root).verdict == "valid"
 
 
+async def test_foreign_folders_do_not_count(over: NightLife):
+    """What is no id of a report gives no number, and stops nobody."""
+    for name in ("2026-01-01-utc-²", "2026-01-01-utc-99999", "2026-01-01-utc-x"):
+        (over.shelf / name).mkdir(parents=True)
+    assert (await over.maker().make(DAY)).report == FIRST
+
+
 async def test_a_kill_between_entry_and_name_is_made_up_for(over: NightLife, monkeypatch: pytest.MonkeyPatch):
     """The log says that it is made, the folder has no name yet: whoever comes next lets it take it, and makes nothing."""
     with monkeypatch.context() as patched, contextlib.suppress(Ended):

@@ -94,6 +94,21 @@ def test_a_manifest_has_one_spelling(files: Path, tmp_path: Path):
         assert set(all_say(files, keys.root.pem.encode(), tmp_path)) == {Said(STATUS["unchecked"], "unreadable")}
 
 
+def test_a_signature_that_leads_nowhere_is_none(files: Path, tmp_path: Path):
+    """A link in the place of a signature is not taken for a file without one."""
+    path = NIGHT.written_to(files)
+    (files / "decisions.csv.p7s").unlink()
+    (files / "decisions.csv.p7s").symlink_to("nowhere")
+    assert set(all_say(path, NIGHT.root, tmp_path)) == {Said(STATUS["tampered"], "unsigned")}
+
+
+def test_a_file_without_a_name_before_its_end_is_no_pdf(files: Path, tmp_path: Path):
+    """`.pdf` alone is a hidden file of any kind."""
+    (files / ".pdf").write_bytes(CSV.files["decisions.csv"])
+    (files / ".pdf.p7s").write_bytes(CSV.files["decisions.csv.p7s"])
+    assert all_say(files / ".pdf", CSV.root, tmp_path) == (Said(0), Said(0), Said(0))
+
+
 def test_a_folder_is_told_file_by_file(files: Path, tmp_path: Path):
     """The script names each file of a night, and what lies there that nobody vouches for."""
     case = CASES["night with a file that nobody named"]

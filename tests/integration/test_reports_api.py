@@ -1,5 +1,6 @@
 """/reports over HTTP: what is there, whether it is as it was signed, and that each download is in the log."""
 
+import shutil
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -113,6 +114,26 @@ async def test_a_night_whose_manifest_is_gone_is_listed_as_such(api: FastAPI, sh
     assert line["verification"]["verdict"] != "valid"
     reply = await get(api, f"/reports/{REPORT}/mlps.pdf")
     assert (reply.status, reply.json["code"]) == (422, "not_a_manifest")
+
+
+@pytest.mark.parametrize(
+    ("said", "instead"),
+    [(b'"entries": 7', b'"entries": "7"'), (b'"day": "2026-11-29"', b'"day": 5'), (b'"name": "log.jsonl"', b'"name": 5')],
+)
+async def test_a_manifest_with_other_types_harms_no_list(api: FastAPI, shelf: Path, said: bytes, instead: bytes):
+    """What somebody wrote into a manifest is told as such, and no answer fails over it."""
+    (shelf / "manifest.json").write_bytes(FILES["manifest.json"].replace(said, instead))
+    (line,) = (await get(api, "/reports")).json["reports"]
+    assert (line["day"], line["verification"]["verdict"]) == (None, "tampered")
+    assert (await get(api, f"/reports/{REPORT}")).status == 422
+
+
+async def test_a_good_night_under_the_name_of_another_is_not_valid(api: FastAPI, shelf: Path):
+    """A folder that was copied over another day is as it was signed, and not what its name says."""
+    shutil.move(shelf, shelf.with_name("2026-11-28-asia-shanghai-1"))
+    (line,) = (await get(api, "/reports")).json["reports"]
+    assert (line["report"], line["verification"]["verdict"]) == ("2026-11-28-asia-shanghai-1", "tampered")
+    assert REPORT in line["verification"]["why"]
 
 
 async def test_pages_follow_each_other(api: FastAPI, shelf: Path):

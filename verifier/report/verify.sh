@@ -246,7 +246,7 @@ judge_named() {
   load "$1"
   [ "$(size_of "$work/file") $(sm3 <"$work/file") $(openssl dgst -sha256 -binary <"$work/file" | hex)" = "$3 $4 $5" ] ||
     refuse digest 'it is not the file that the manifest names: size, SM3 or SHA-256 differ'
-  case $2 in *.pdf) ;; *) [ -e "$1.p7s" ] || exit 0 ;; esac
+  case $2 in *.pdf) ;; *) [ -e "$1.p7s" ] || [ -L "$1.p7s" ] || exit 0 ;; esac
   judge_loaded "$1" "$2"
 }
 

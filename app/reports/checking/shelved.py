@@ -18,6 +18,8 @@ def checked_under(root: Path) -> Callable[[Path], State]:
         except ConfigError as error:
             return State("unchecked", f"no root certificate of the report keys here: {error.message}")
         found = check(folder, certificate)
+        if found.verdict == "valid" and found.report != folder.name:  # another night's folder under this name
+            return State("tampered", f"it is the report {found.report}, as it was signed, and not that of its name")
         return State(found.verdict, "" if found.verdict == "valid" else found.words)
 
     return checked

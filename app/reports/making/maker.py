@@ -41,6 +41,7 @@ from app.reports.making.source import Source
 from app.reports.manifest import ENTRIES, LOG, MANIFEST, Manifest
 from app.reports.nights.night import Night
 from app.reports.shelf.made import Made, made_of
+from app.reports.shelf.shelf import REPORT
 from app.transaction import Transactions
 
 SETTLED_WITHIN_S = 10.0
@@ -169,7 +170,10 @@ class Maker:
         taken = [one.report for one in made]
         with contextlib.suppress(OSError):
             taken += [entry.name for entry in self.shelf.iterdir()]
-        numbers = [int(rest) for name in taken if (rest := name.removeprefix(f"{night.name}-")) != name and rest.isdigit()]
+        prefix = f"{night.name}-"
+        numbers = [
+            int(rest) for name in taken if REPORT.fullmatch(name) and (rest := name.removeprefix(prefix)) != name and rest.isdecimal()
+        ]
         return max(numbers, default=0) + 1
 
     async def _tell(self, night: Night, report: str, error: Exception) -> None:

@@ -87,8 +87,8 @@ class Night:
 
     @property
     def name(self) -> str:
-        """Day and zone as a name for folders and paths: 2026-11-29-asia-shanghai."""
-        return f"{self.day.isoformat()}-{_NOT_IN_NAMES.sub('-', self.zone.lower()).strip('-')}"
+        """Day and zone as a name for folders and paths: 2026-11-29-asia-shanghai. No two zones have one: Etc/GMT+5 is etc-gmt-plus-5."""
+        return f"{self.day.isoformat()}-{_NOT_IN_NAMES.sub('-', self.zone.lower().replace('+', '-plus-')).strip('-')}"
 
     def previous(self) -> "Night":
         """The day before."""

@@ -15,7 +15,7 @@ MOST_KEPT = 1000
 """States; some three years of nights."""
 
 Stamp = tuple[tuple[str, int, int, int], ...]
-"""Of each file of a folder its name, time of change in ns, size and inode."""
+"""Of each file of a folder its name, time of change in ns, size and inode. Of change, since whoever writes can set that of writing back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def stamp_of(folder: Path) -> Stamp:
         found = [(path.name, path.lstat()) for path in folder.iterdir()]
     except OSError:
         return ()
-    return tuple(sorted((name, one.st_mtime_ns, one.st_size, one.st_ino) for name, one in found))
+    return tuple(sorted((name, one.st_ctime_ns, one.st_size, one.st_ino) for name, one in found))
 
 
 def _result(one: "State | asyncio.Future[State]") -> State | None:

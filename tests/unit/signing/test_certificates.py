@@ -94,6 +94,20 @@ def test_other_bytes_are_no_certificate(der: bytes):
         verify_issued(Certificate.load(der), ROOT)
 
 
+def test_parts_within_parts_are_refused():
+    """A certificate that nests deeper than any reader follows is none; whoever checks one is not ended by it."""
+    nested = b"\x05\x00"
+    while len(nested) < 12_000:
+        nested = core.Sequence(contents=nested).dump()
+    tbs = x509.Certificate.load(SIGNER.der)["tbs_certificate"]
+    deep = core.Sequence(contents=core.ObjectIdentifier("1.2.3.4").dump() + nested).dump()
+    subject = core.Sequence(contents=core.Set(contents=deep).dump()).dump()
+    inner = core.Sequence(contents=tbs.contents.replace(tbs["subject"].dump(), subject)).dump()
+    rest = SIGNER._parsed["signature_algorithm"].dump() + SIGNER._parsed["signature_value"].dump()
+    with pytest.raises(CertificateRefused):
+        Certificate.load(core.Sequence(contents=inner + rest).dump())
+
+
 def test_a_trailing_byte_or_a_huge_one_is_refused():
     """What follows a certificate makes it none, and nobody takes megabytes apart."""
     for der in (SIGNER.der + b"\0", b"\x30\x82\xff\xff" + bytes(65535)):

@@ -128,3 +128,10 @@ def test_a_night_has_a_name_for_folders():
     assert night.name == "2026-10-25-america-argentina-buenos-aires"
     assert Night.of("2026-10-25", "Europe/Berlin").hours == 25
     assert Night.of("2026-10-25", "Europe/Berlin").closes == datetime(2026, 10, 25, 23, 15, tzinfo=UTC)
+
+
+def test_no_two_zones_have_one_name():
+    """Names of folders tell zones apart that differ in a sign alone."""
+    names = Counter(Night(date(2026, 1, 1), zone).name for zone in ZONES)
+    assert max(names.values()) == 1
+    assert Night(date(2026, 1, 1), "Etc/GMT+5").name == "2026-01-01-etc-gmt-plus-5"

@@ -1,5 +1,6 @@
 """States of nights are found out once, beside everything else, and again when a file changed."""
 
+import os
 import threading
 from pathlib import Path
 
@@ -43,6 +44,18 @@ async def test_a_night_is_checked_again_only_where_a_file_changed(tmp_path: Path
     (path / "more").write_text("")
     await states.of([path], 5)
     assert len(checker.asked) == 3
+
+
+async def test_a_change_counts_whatever_the_file_says_of_its_time(tmp_path: Path):
+    """Who changes a file in its place, and sets its time back, is found out."""
+    checker, path = Checker(), night(tmp_path)
+    states, file = States(checker), path / "mlps.pdf"
+    await states.of([path], 5)
+    before = file.stat()
+    file.write_text("two")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    await states.of([path], 5)
+    assert len(checker.asked) == 2
 
 
 async def test_who_asks_does_not_wait_for_long(tmp_path: Path):
