@@ -1,13 +1,14 @@
 """The verdict on a clause by what was measured. Pure.
 
 Never better than what was measured: an unknown figure is for a person to judge, unless all that it could be leads to the same
-verdict, and that verdict is none to be glad of. Nor is a clause met whose text nobody has confirmed, or by a log
-that is not whole.
+verdict, and that verdict is none to be glad of. Of a clause whose text nobody has confirmed, and by a log that was tampered with or
+could not be checked, software says not met or nothing. A log that lacks records shows nothing met, though still what is partly so.
 """
 
 import math
 from collections.abc import Iterable, Mapping
 
+from app.audit.verification.report import EXIT_CODES
 from app.reports.clauses.clause import VERDICTS, Case, Clause, Judged, Measured, Verdict
 from app.reports.clauses.measures import MEASURES
 from app.reports.document import Words
@@ -24,6 +25,8 @@ _LOG_NOT_WHOLE = Words(
 )
 _TO_CHECK = Words("条款内容待核实，须由人评估。", "The text of the clause is yet to be checked; a person must judge.")
 _WANTS_KNOWLEDGE: frozenset[Verdict] = frozenset({"met", "not_applicable"})
+_ALWAYS_SAID: frozenset[Verdict] = frozenset({"not_met", "manual"})
+_WHOLE, _GAP = EXIT_CODES["whole"], EXIT_CODES["gap"]
 
 
 def judge(clause: Clause, measures: Mapping[str, Measured]) -> Judged:
@@ -32,9 +35,9 @@ def judge(clause: Clause, measures: Mapping[str, Measured]) -> Judged:
     doubted, decided = _walk(clause, taken)
     verdict = decided.verdict if decided else clause.otherwise
     unknown = [name for name, measured in taken.items() if measured.value is None]
-    if verdict == "met" and not clause.confirmed:
+    if verdict not in _ALWAYS_SAID and not clause.confirmed:
         return Judged(clause, "manual", _TO_CHECK, taken)
-    if verdict in _WANTS_KNOWLEDGE and LOG in measures and measures[LOG].value != 0:
+    if not _log_allows(verdict, measures):
         return Judged(clause, "manual", _LOG_NOT_WHOLE, taken)
     if any(case.verdict != verdict for case in doubted) or (verdict in _WANTS_KNOWLEDGE and unknown):
         return Judged(clause, "manual", _because_unknown(unknown), taken)
@@ -59,6 +62,14 @@ def number_text(value: float) -> str:
     if value == int(value):
         return str(int(value))
     return f"{math.trunc(value * 10_000) / 10_000:.4f}".rstrip("0").rstrip(".")
+
+
+def _log_allows(verdict: Verdict, measures: Mapping[str, Measured]) -> bool:
+    """Whether figures of this log can lead to the verdict."""
+    if verdict in _ALWAYS_SAID or LOG not in measures:
+        return True
+    status = measures[LOG].value
+    return status == _WHOLE or (status == _GAP and verdict not in _WANTS_KNOWLEDGE)
 
 
 def _names(clause: Clause) -> Iterable[str]:

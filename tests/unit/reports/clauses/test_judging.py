@@ -70,11 +70,19 @@ def test_measure_that_nobody_took_is_unknown() -> None:
     assert judge(clause(Case("not_met", "a", above=5), evidence=("b",)), measures(a=0)).verdict == "manual"
 
 
-def test_unconfirmed_clause_is_never_met() -> None:
-    """Whoever has not checked a clause's text cannot call it met; that it is not met can still be said."""
-    unchecked = clause(Case("not_met", "a", above=0), confirmed=False)
+@pytest.mark.parametrize("verdict", ["met", "partly", "not_applicable"])
+def test_unconfirmed_clause_is_not_met_or_for_a_person(verdict: Verdict) -> None:
+    """Whoever has not checked a clause's text cannot say that some of it is met; that it is not met can still be said."""
+    unchecked = clause(Case("not_met", "a", above=0), otherwise=verdict, confirmed=False)
     assert judge(unchecked, measures(a=0)).verdict == "manual"
     assert judge(unchecked, measures(a=1)).verdict == "not_met"
+
+
+@pytest.mark.parametrize(("status", "verdict"), [(0, "partly"), (7, "partly"), (4, "manual"), (6, "manual"), (None, "manual")])
+def test_partly_needs_a_log_that_verified(status: float | None, verdict: str) -> None:
+    """A log that lacks records can still show what is partly so; one that was altered or not checked cannot."""
+    some = clause(Case("partly", "a", above=0))
+    assert judge(some, measures(a=1, log_verdict=status)).verdict == verdict
 
 
 @pytest.mark.parametrize("status", [4, 6, 7, None])
@@ -105,29 +113,39 @@ cases = st.builds(
 )
 
 
-@given(st.lists(cases, max_size=5), st.sampled_from(list(VERDICTS)), st.tuples(values, values, values), st.booleans())
-def test_never_better_than_measured(found: list[Case], otherwise: Verdict, figures: tuple[float | None, ...], confirmed: bool) -> None:
-    """For any clause and figures: met and not applicable need all figures known, and no verdict is better than what the rules can give."""
+@given(
+    st.lists(cases, max_size=5),
+    st.sampled_from(list(VERDICTS)),
+    st.tuples(values, values, values),
+    st.booleans(),
+    st.sampled_from([0, 4, 6, 7, None]),
+)
+def test_never_better_than_measured(
+    found: list[Case], otherwise: Verdict, figures: tuple[float | None, ...], confirmed: bool, status: float | None
+) -> None:
+    """For any clause, figures and log: met and not applicable need all of them known, whole and confirmed, partly a log that verified."""
     judged_clause = clause(*found, otherwise=otherwise, confirmed=confirmed, evidence=("a",))
     taken = dict(zip("abc", figures, strict=True))
-    judged = judge(judged_clause, measures(**taken))
+    judged = judge(judged_clause, measures(**taken, log_verdict=status))
     named = {"a", *(case.measure for case in found)}
     unknown = [name for name in named if taken[name] is None or not math.isfinite(taken[name])]  # type: ignore[arg-type]
     if unknown:
         assert judged.verdict not in {"met", "not_applicable"}
-    if not confirmed:
-        assert judged.verdict != "met"
+    if not confirmed or status in {4, 6, None}:
+        assert judged.verdict in {"not_met", "manual"}
+    if status == 7:
+        assert judged.verdict not in {"met", "not_applicable"}
     possible = {case.verdict for case in found} | {otherwise, "manual"}
     assert judged.verdict in possible
-    if not unknown and confirmed:
+    if not unknown and confirmed and status == 0:
         first = next((case for case in found if _holds(case, taken[case.measure])), None)
         assert judged.verdict == (first.verdict if first else otherwise)
 
 
-@given(st.lists(cases, max_size=5), st.sampled_from(list(VERDICTS)), st.tuples(values, values, values), st.sampled_from("abc"))
+@given(st.lists(cases, max_size=5), st.sampled_from(list(VERDICTS)), st.tuples(values, values, values), st.sampled_from(["a", "b", "c", "log_verdict"]))
 def test_knowing_less_is_never_better(found: list[Case], otherwise: Verdict, figures: tuple[float | None, ...], lost: str) -> None:
-    """Forgetting a figure leaves the verdict or makes it one for a person."""
-    taken = dict(zip("abc", figures, strict=True))
+    """Forgetting a figure, or whether the log is whole, leaves the verdict or makes it one for a person."""
+    taken: dict[str, float | None] = dict(zip("abc", figures, strict=True)) | {"log_verdict": 0.0}
     before = judge(clause(*found, otherwise=otherwise), measures(**taken)).verdict
     after = judge(clause(*found, otherwise=otherwise), measures(**(taken | {lost: None}))).verdict
     assert after in {before, "manual"}
