@@ -29,18 +29,12 @@ class Asker:
             tenant=tenant.section if tenant else EMPTY,
             model=self._model(spec) if spec else EMPTY,
             readings=generation.readings.get(spec.id, EMPTY) if spec else EMPTY,
-            subject=self._subject(request),
+            subject=self.subject(request),
             request=_request(request.action, request.priority, request.purpose, request.stream),
             time=self._time(tenant) if tenant else EMPTY,
         )
 
-    def _model(self, spec: ModelSpec) -> Section:
-        kept = self._models.get(spec.id)
-        if kept is None or kept[0] is not spec:
-            kept = self._models[spec.id] = (spec, Section.of(spec.facts()))
-        return kept[1]
-
-    def _subject(self, request: DecideRequest) -> Section:
+    def subject(self, request: DecideRequest) -> Section:
         """What is told of the subject, and of the approval that the request names, where it is one of the tenant's that we know."""
         subject = request.subject
         facts = {"roles": sorted(set(subject.roles)), "attributes": subject.attributes} if subject else {}
@@ -49,6 +43,12 @@ class Asker:
             if approval is not None:
                 facts["approval"] = approval
         return Section.of(facts) if facts else EMPTY
+
+    def _model(self, spec: ModelSpec) -> Section:
+        kept = self._models.get(spec.id)
+        if kept is None or kept[0] is not spec:
+            kept = self._models[spec.id] = (spec, Section.of(spec.facts()))
+        return kept[1]
 
     def _time(self, tenant: Tenant) -> Section:
         now = self._clock.utcnow()

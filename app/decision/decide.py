@@ -73,11 +73,10 @@ class Decider:
         rooms, request = self._rooms, asking.request
         stages = Stages(rooms.clock)
         tenant, spec = rooms.registry.tenant(request.tenant), rooms.catalog.model(request.model)
-        question = self._asker.ask(request, tenant, spec, rooms.policy.generation)
         terms: Terms | None = None
         failed: Unanswered | None = None
         try:
-            terms = await self._terms(question, tenant, spec)
+            question, terms = await self._judged(request, tenant, spec)
             stages.end("terms_ms")
             decision = await self._start(asking, tenant, spec, terms, stages)
             rooms.policy.watch(question, terms, decision.facts.id)
@@ -97,6 +96,18 @@ class Decider:
         """Have the policies answered for all of these together, so that deciding them one after the other finds them warm."""
         tenant, model, generation = self._rooms.registry.tenant, self._rooms.catalog.model, self._rooms.policy.generation
         await self._rooms.policy.prefetch([self._asker.ask(one, tenant(one.tenant), model(one.model), generation) for one in requests])
+
+    async def _judged(self, request: DecideRequest, tenant: Tenant | None, spec: ModelSpec | None) -> tuple[Question, Terms]:
+        """What the rules say, and to which question.
+
+        It is asked again where the approval moved on meanwhile: one that was taken back while the rules were thinking opens nothing.
+        States only move forward, so this ends.
+        """
+        while True:
+            question = self._asker.ask(request, tenant, spec, self._rooms.policy.generation)
+            terms = await self._terms(question, tenant, spec)
+            if request.approval_id is None or self._asker.subject(request) == question.subject:
+                return question, terms
 
     async def _terms(self, question: Question, tenant: Tenant | None, spec: ModelSpec | None) -> Terms:
         sensitive = spec is not None and spec.sensitive is not None

@@ -63,13 +63,14 @@ class Bench:
         self.terms, self.log_error, self.asked, self.watched, self.summed = terms, log_error, [], [], []
         self.tickets = Tickets(due or {})
         self.owed = None
+        self.approvals = SimpleNamespace(facts=lambda *_: None)
         known = Tenant.of("a", Quota(qps=Decimal(50), tpm=1000), 3) if tenant else None
         self.decider = Decider(
             Rooms(
                 clock=clock,
                 catalog=SimpleNamespace(model={"m": SPEC}.get),
                 registry=SimpleNamespace(tenant={"a": known}.get),
-                approvals=SimpleNamespace(facts=lambda *_: None),
+                approvals=self.approvals,
                 policy=SimpleNamespace(generation=Generation(7), terms=self._terms, watch=self._watch, shadows=self._shadows),
                 readings=SimpleNamespace(view=view or View()),
                 limiter=self.limiter,
@@ -126,6 +127,21 @@ async def test_without_max_tokens_the_models_default_is_reserved():
     bench = Bench()
 
     assert (await bench.decide(max_tokens=None)).tokens_reserved == 110
+
+
+async def test_an_approval_that_is_taken_back_while_the_rules_think_opens_nothing():
+    """The rules are asked again, about the approval as it is by then; a request that names none is asked once."""
+    bench = Bench()
+    states = iter(["approved", "revoked", "revoked", "revoked"])  # read to ask, to look, and both again
+    bench.approvals.facts = lambda *_: {"state": next(states)}
+    await bench.decide(approval_id="x")
+    await bench.decide()
+
+    assert [dict(question.subject.value) for question, _, _ in bench.asked] == [
+        {"approval": {"state": "approved"}},
+        {"approval": {"state": "revoked"}},
+        {},
+    ]
 
 
 async def test_a_denied_request_spends_nothing():
