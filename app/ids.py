@@ -63,6 +63,14 @@ def plain_text(text: object, field: str, most_chars: int) -> str:
     return text
 
 
+def words(text: object, field: str, most_chars: int) -> str:
+    """Free text that says something. Raises BadRequest as `plain_text` does, and where there is nothing in it to see."""
+    told = plain_text(text, field, most_chars)
+    if not any(char.isprintable() and char != " " and not _INVISIBLE.match(char) for char in told):
+        raise BadRequest(f"{field}: says nothing", hint="Write at least one visible character.", field=field)
+    return told
+
+
 def validator(check: Callable[[str], str]) -> Callable[[str], str]:
     """`check` as a validator of pydantic: a BadRequest would leave the document's shape, a ValueError is told with its place in it."""
 

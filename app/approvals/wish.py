@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from app.catalog.models import ModelSpec
 from app.errors import BadRequest
-from app.ids import identifier, model_id, plain_text, tenant_id, validator
+from app.ids import identifier, model_id, tenant_id, validator, words
 from app.instants import instant
 
 MAX_REASON_CHARS = 2000
@@ -21,7 +21,7 @@ Text = Annotated[str, Field(min_length=1, max_length=MAX_TEXT_CHARS)]
 Reason = Annotated[
     str,
     Field(min_length=1, max_length=MAX_REASON_CHARS, description="why, in words; sealed in the log"),
-    AfterValidator(validator(partial(plain_text, field="reason", most_chars=MAX_REASON_CHARS))),
+    AfterValidator(validator(partial(words, field="reason", most_chars=MAX_REASON_CHARS))),
 ]
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import BadRequest
-from app.ids import model_id, plain_text, tenant_id
+from app.ids import model_id, plain_text, tenant_id, words
 
 
 @pytest.mark.parametrize("text", ["tenant-prod-a", "a/b", "..a", "a b", "Ω", "ß", "租户", "a?b#c", "a\u0301e"])
@@ -67,3 +67,11 @@ def test_free_text_keeps_escapes_and_refuses_what_no_log_can_hold():
     for text in ("a\x00b", "\ud800", "a" * 21, 7):
         with pytest.raises(BadRequest, match="reason"):
             plain_text(text, "reason", 20)
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\t", "\u200b\u2060", "\u3164", "\ufe0f", "\u202e", "\u3000"])
+def test_words_say_something(text: str):
+    """A reason in which the eye sees nothing is none; one visible character, in whatever company, is one."""
+    with pytest.raises(BadRequest, match="reason: says nothing"):
+        words(text, "reason", 20)
+    assert words(f"{text}租{text}", "reason", 20) == f"{text}租{text}"

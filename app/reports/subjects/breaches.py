@@ -15,11 +15,11 @@ from app.audit.records.entry import MAX_INTEGER
 from app.audit.records.log import log_read
 from app.clock import Clock
 from app.errors import BadRequest, NotFound
-from app.ids import plain_text, tenant_id
+from app.ids import tenant_id, words
 from app.instants import instant, rfc3339
 from app.reports.evidence.facts import Breach, Logged
 from app.reports.evidence.registers import BREACH_KINDS, breaches
-from app.reports.subjects.due import not_later, notice_due
+from app.reports.subjects.due import happened, notice_due
 
 MOST_TEXT_CHARS = 20_000
 """What GDPR Art. 33(3) asks for fits into it."""
@@ -44,10 +44,10 @@ class Breaches:
     async def known(self, aware: str, what: str, *, tenant: str | None, people: int | None, operator: str) -> Breach:
         """Write down that a breach became known at `aware`, RFC 3339, of `people` persons. Raises BadRequest, DependencyDown."""
         now, at = self._clock.utcnow(), instant(aware, "--aware")
-        not_later(at, now, "aware")
+        happened(at, now, "aware")
         if people is not None and not 0 <= people <= MAX_INTEGER:
             raise BadRequest("--people: must be 0 or more", field="people")
-        text = _told(what, "--what", "Say what happened to which data.")
+        text = words(what, "--what", MOST_TEXT_CHARS)
         due = notice_due(at)
         said = Breach(str(uuid7()), tenant_id(tenant) if tenant is not None else None, rfc3339(at), rfc3339(due), people)
         key = await self._people.operator_key(operator)
@@ -67,13 +67,13 @@ class Breaches:
     async def notified(self, breach_id: str, whom: Whom, at: str | None, reason: str | None, *, operator: str) -> Breach:
         """Write down that `whom` was told at `at`, now by default; `reason` says why that was late.
 
-        Raises BadRequest where the authority was told late and no reason is given (GDPR Art. 33(1) sentence 2), UnknownBreach,
+        Raises BadRequest where the authority is first told late and no reason is given (GDPR Art. 33(1) sentence 2), UnknownBreach,
         DependencyDown.
         """
         now = self._clock.utcnow()
         told = now if at is None else instant(at, "--at")
-        not_later(told, now, "at")
-        text = None if reason is None else _told(reason, "--reason", "Say why it was late.")
+        happened(told, now, "at")
+        text = None if reason is None else words(reason, "--reason", MOST_TEXT_CHARS)
         found = await self._find(breach_id)
         _check_time(found, whom, told, text)
         key = await self._people.operator_key(operator)
@@ -118,15 +118,11 @@ def hours_left(breach: Breach, now: datetime) -> float | None:
 def _check_time(breach: Breach, whom: Whom, told: datetime, reason: str | None) -> None:
     if told < instant(breach.known, "known"):
         raise BadRequest(f"--at: is before the breach became known at {breach.known}", field="at")
-    if whom == "authority" and told > instant(breach.due, "due") and reason is None:
+    # The first notice is the one that may be late: what is found out later follows in phases (Art. 33(4)).
+    first = whom == "authority" and whom not in breach.notified
+    if first and told > instant(breach.due, "due") and reason is None:
         raise BadRequest(
             f"--reason: is missing; the authority was to be told before {breach.due}",
             hint="GDPR Art. 33(1) sentence 2: a notification after 72 hours says why it is late.",
             field="reason",
         )
-
-
-def _told(text: str, option: str, hint: str) -> str:
-    if not plain_text(text, option, MOST_TEXT_CHARS).strip():
-        raise BadRequest(f"{option}: says nothing", hint=hint, field=option.removeprefix("--"))
-    return text

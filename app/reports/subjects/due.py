@@ -8,6 +8,8 @@ from app.errors import BadRequest
 
 NOTICE = timedelta(hours=72)
 """GDPR Art. 33(1)."""
+LONGEST_AGO = timedelta(days=10 * 365)
+"""Older than that is no request that waits for an answer, and no breach that anybody hears of only now."""
 
 
 def answer_due(received: datetime, zone: str) -> datetime:
@@ -28,7 +30,10 @@ def notice_due(aware: datetime) -> datetime:
     return aware + NOTICE
 
 
-def not_later(at: datetime, now: datetime, field: str) -> None:
-    """Raises BadRequest naming `field` where `at` has not come yet."""
+def happened(at: datetime, now: datetime, field: str) -> None:
+    """Raises BadRequest naming `field` where `at` has not come yet, or is so long ago that it is a slip of the keyboard."""
     if at > now:
         raise BadRequest(f"--{field}: lies in the future", hint="Give the time when it happened, RFC 3339.", field=field)
+    if at < now - LONGEST_AGO:
+        years = LONGEST_AGO.days // 365
+        raise BadRequest(f"--{field}: lies more than {years} years back", hint="Check the year.", field=field)

@@ -18,11 +18,11 @@ from app.audit.records.log import log_read
 from app.audit.records.subject import subject_answer, subject_request
 from app.clock import Clock
 from app.errors import BadRequest, Conflict, NotFound
-from app.ids import plain_text
+from app.ids import words
 from app.instants import instant, rfc3339
 from app.reports.evidence.facts import Logged, SubjectRequest
 from app.reports.evidence.registers import REQUEST_KINDS, open_requests, subject_requests
-from app.reports.subjects.due import answer_due, not_later
+from app.reports.subjects.due import answer_due, happened
 from app.reports.subjects.person import Person
 
 ARTICLES = (15, 16, 17, 18, 20, 21)
@@ -62,7 +62,7 @@ class Requests:
         if article not in ARTICLES:
             raise BadRequest(f"--article: must be one of {', '.join(map(str, ARTICLES))}", field="article")
         asked = now if received is None else instant(received, "--received")
-        not_later(asked, now, "received")
+        happened(asked, now, "received")
         subject = person.pseudonym(self._people.pseudonyms)
         key = await self._people.keys.key(subject)
         said = SubjectRequest(
@@ -122,9 +122,9 @@ class Requests:
     async def _close(
         self, request_id: str, outcome: Literal["done", "refused"], ground: str | None, note: str | None, operator: str
     ) -> SubjectRequest:
-        text = None if note is None else plain_text(note, "--note", MOST_NOTE_CHARS)
+        text = None if note is None else words(note, "--note", MOST_NOTE_CHARS)
         found = await self.find_open(request_id)
-        sealed = await self._sealed(found.subject, text) if text else None
+        sealed = await self._sealed(found.subject, text) if text is not None else None
         entry = subject_answer(
             recorded=self._clock.utcnow(),
             operator=operator,

@@ -50,6 +50,8 @@ def refused_field(**fields: Any) -> str | None:
         ({"action": ["train"]}, "action"),
         ({"reason": None}, "reason"),
         ({"reason": ""}, "reason"),
+        ({"reason": " \n"}, "reason"),
+        ({"reason": "\u200b"}, "reason"),
         ({"reason": "x" * 2001}, "reason"),
         ({"expires": None}, "expires"),
         ({"approved": True}, "approved"),

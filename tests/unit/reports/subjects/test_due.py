@@ -13,7 +13,7 @@ from app.errors import BadRequest
 from app.instants import rfc3339
 from app.reports.evidence.facts import Breach
 from app.reports.subjects.breaches import hours_left
-from app.reports.subjects.due import answer_due, not_later, notice_due
+from app.reports.subjects.due import answer_due, happened, notice_due
 
 ZONES = ["UTC", "Asia/Shanghai", "Europe/Berlin", "America/New_York", "Pacific/Apia", "Asia/Kathmandu"]
 instants = st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1)).map(lambda at: at.replace(tzinfo=UTC))  # noqa: DTZ001 - made aware
@@ -64,7 +64,17 @@ def test_hours_left_are_72_less_those_that_passed(known: datetime, hours: int):
 def test_nothing_has_happened_in_the_future():
     """A time that has not come is refused by its option; now is not."""
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    not_later(now, now, "received")
+    happened(now, now, "received")
 
     with pytest.raises(BadRequest, match="--received: lies in the future"):
-        not_later(now + timedelta(microseconds=1), now, "received")
+        happened(now + timedelta(microseconds=1), now, "received")
+
+
+def test_what_lies_too_far_back_is_a_slip():
+    """A year that was mistyped is refused by its option, the first of the calendar too, which no zone can tell; ten years ago is not."""
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    happened(now - timedelta(days=3650), now, "aware")
+
+    for at in (now - timedelta(days=3650, microseconds=1), datetime(1, 1, 1, tzinfo=UTC)):
+        with pytest.raises(BadRequest, match="--aware: lies more than 10 years back"):
+            happened(at, now, "aware")
