@@ -92,6 +92,23 @@ def test_a_night_survives_whatever_ends_its_maker(var: Path, database_urls: Data
         assert connection.execute("SELECT count(*) FROM audit.body WHERE kind = 'report.made'").fetchone() == (1,)
 
 
+def test_a_report_for_a_person_that_is_ended_leaves_nothing(var: Path, tmp_path: Path):
+    """Asked to end while it writes, what it wrote about the person goes with it."""
+    master = var / "secrets"
+    master.mkdir()
+    for name in ("pseudonym.key", "subject-keys.key"):
+        (master / name).write_bytes(bytes(32))
+        (master / name).chmod(0o600)
+    out = tmp_path / "out"
+    arguments = ("subject", "--tenant", "acme", "--id", "bea", "--out", str(out))
+    process = subprocess.Popen(command(var, *arguments), cwd=ROOT, stderr=subprocess.DEVNULL)
+    wait_until(lambda: process.poll() is not None or (out.exists() and any(out.iterdir())), 20)
+    process.send_signal(signal.SIGTERM)
+
+    assert process.wait(10) == 128 + signal.SIGTERM
+    assert list(out.iterdir()) == []
+
+
 @pytest.mark.usefixtures("forbidden")
 def test_what_is_asked_for_wrongly_is_told(tmp_path: Path):
     """A day that is not over, a day or zone that is none, no passphrase: an exit code and a line that names it, whatever the database does."""

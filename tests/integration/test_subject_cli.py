@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from app.audit.reading import checkpoints, proven
 from app.cli.operator import operator
-from app.cli.report import app
+from app.cli.report import app, ending
 from app.clock import SystemClock
 from app.database import DatabaseUrls
 from app.errors import ConfigError
@@ -38,6 +38,7 @@ async def sluice(
     settings.write_text(json.dumps({"database": urls | {"timeout_ms": PATIENT_S * 1000}}))
     for module in (checkpoints, proven):
         monkeypatch.setattr(module, "FRESH_WITHIN_S", PATIENT_S)
+    monkeypatch.setattr(ending, "clean_up_on_sigterm", lambda: None)  # the command runs in a thread, which has no signals
     options = ("--config", str(settings), "--var", str(tmp_path))
 
     async def run(*arguments: object, told: str | None = None) -> Result:

@@ -274,6 +274,24 @@ async def test_what_was_erased_is_told_and_what_remains(grown_log: GrownLog, tmp
     assert b"credit check" not in b"".join(path.read_bytes() for path in files)
 
 
+@pytest.mark.parametrize(("outcome", "state"), [("done", "renewed"), ("refused", "replaced")])
+async def test_a_new_key_hides_nothing_of_the_one_before(grown_log: GrownLog, tmp_path: Path, outcome: str, state: str):
+    """Somebody who is met again has another key; that an earlier one is gone is told all the same, and whether an entry says why."""
+    desk, subject = desk_on(grown_log), grown_log.people.pseudonyms.subject(TENANT, BEA)
+    await desk.settle(*await desk.accesses(SUBJECT))
+    erasure = subject_erasure(
+        recorded=grown_log.clock.utcnow(), operator=ANNA, tenant=TENANT, subject=subject, outcome=outcome, legal_basis="GDPR Art. 17(1)(a)"
+    )
+    await desk.settle(erasure)
+    async with grown_log.superuser.transaction():
+        await grown_log.superuser.execute("DELETE FROM registry.subject_key WHERE subject = %s", (subject,))
+    elsewhere = People(grown_log.registry, tmp_path / "secrets", grown_log.clock, Metrics(), timeout_ms=TIMEOUT_MS)
+    await elsewhere.keys.key(subject)
+    said = said_in(await given(desk, SUBJECT, tmp_path))
+
+    assert said["outside_the_log"]["subject_key"]["state"] == state
+
+
 async def test_a_damaged_key_is_not_called_erased(desk: Desk, tmp_path: Path):
     """What does not open is told as damaged, with where it may be whole; everything else is given."""
     await desk.log.people.keys.key("p1:older")  # by which the master key is known to be the right one

@@ -1,15 +1,15 @@
 """`sluice report nightly`: make the reports of a day, or of all days that have none."""
 
 import contextlib
-import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from app.cli.operator import operator
 from app.cli.options import Config, Overrides, Var, quiet_settings_of
+from app.cli.report import ending
 
 if TYPE_CHECKING:
     from app.reports.making.maker import Maker, Outcome
@@ -53,7 +53,7 @@ def nightly(
         raise BadRequest("--again: needs --date, the day whose reports are made again", field="again")
     core_dumps.forbid()
     var = var.absolute()
-    signal.signal(signal.SIGTERM, _stop)
+    ending.clean_up_on_sigterm()
     settings = quiet_settings_of(config, var, overrides, "report")
     zone = zone or settings.report.zone
     zone_of(zone, "--zone")
@@ -139,11 +139,6 @@ async def _maker(settings: "Settings", var: Path, progress: "Progress") -> "Asyn
     finally:
         await reading.dispose()
         await writing.dispose()
-
-
-def _stop(number: int, _: object) -> NoReturn:
-    """As a shell says it of a program that a signal ended; what is half made is removed on the way out."""
-    raise SystemExit(128 + number)
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ import typer
 
 from app.cli.operator import operator
 from app.cli.options import Config, Overrides, Var
+from app.cli.report import ending
 from app.cli.report.rooms import Rooms, with_rooms
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def subject(
     from app.reports.subjects.person import Person
 
     core_dumps.forbid()
+    ending.clean_up_on_sigterm()
     person = Person.of(tenant, id_, operator_name)
     given = with_rooms(
         lambda rooms: _reports(rooms, var).give(person, out, operator=operator(), request_id=request), var, config, overrides

@@ -12,7 +12,7 @@ from app.reports.evidence.facts import SubjectRequest
 from app.reports.subjects.person import Person
 from app.reports.subjects.view import Shown
 
-KeyState = Literal["none", "kept", "damaged", "erased", "missing"]
+KeyState = Literal["none", "kept", "damaged", "renewed", "replaced", "erased", "missing"]
 
 
 @dataclass(slots=True)
@@ -81,9 +81,16 @@ class Answer:
         return f"subject-{self.id}"
 
     def key_state(self, summary: Summary) -> KeyState:
-        """How the person's key stands. `missing`: texts are sealed under it, it is gone, and no entry says why."""
+        """How the person's key stands. `missing`: texts are sealed under it, it is gone, and no entry says why.
+
+        Somebody who is met again after that has another key: `renewed` after an erasure, `replaced` where no entry says why.
+        """
+        if self.key is not None and self.key.key is None:
+            return "damaged"
+        if self.key is not None and summary.erased:
+            return "replaced" if summary.erased_at is None else "renewed"
         if self.key is not None:
-            return "damaged" if self.key.key is None else "kept"
+            return "kept"
         if summary.erased_at is not None:
             return "erased"
         return "missing" if summary.erased else "none"

@@ -103,6 +103,15 @@ KEYS: Mapping[KeyState, Words] = {
         "The key of this person is damaged, and what is sealed under it cannot be opened; a backup of the registry may have it whole. "
         "It was not erased.",
     ),
+    "renewed": Words(
+        "已于 {erased} 删除：原密钥已销毁，以其加密的内容无法打开。现有密钥创建于 {created}。",
+        "Erased on {erased}: the key was destroyed, and nothing that was sealed under it can be opened. A new one was made at {created}.",
+    ),
+    "replaced": Words(
+        "原密钥已不存在，以其加密的内容无法打开；日志没有说明何时及为何。现有密钥创建于 {created}。",
+        "An earlier key is gone, and nothing that was sealed under it can be opened; no entry says when and why. "
+        "Another one was made at {created}.",
+    ),
     "erased": Words(
         "已于 {erased} 删除：密钥已销毁，加密内容无法打开。条目的其余部分仍在。",
         "Erased on {erased}: the key was destroyed, and nothing that was sealed under it can be opened. What else the entries say remains.",
