@@ -25,6 +25,7 @@ from app import private_files
 from app.errors import ConfigError
 from app.setting_sections import AuditSettings, ReportSettings
 from app.settings import Settings
+from app.signing.apart import check_apart
 from app.signing.certificates import Certificate, make_root, make_signer, verify_issued, verify_root
 from app.signing.key_files import (
     Certificates,
@@ -47,8 +48,11 @@ from app.signing.uses import LOG, REPORTS, KeyUse
 
 
 def keys_folder(settings: Settings, var: Path, use: KeyUse = LOG) -> Path:
-    """Where the keys of this use are, with these settings and `var`."""
-    return Path(section_of(settings, use).keys or var / use.folder)
+    """Where the keys of this use are, with these settings and `var`. Raises ConfigError where those of reports are the log's."""
+    folder = Path(section_of(settings, use).keys or var / use.folder)
+    if use is REPORTS:
+        check_apart(folder, keys_folder(settings, var))
+    return folder
 
 
 def section_of(settings: Settings, use: KeyUse) -> AuditSettings | ReportSettings:

@@ -32,13 +32,15 @@ def test_what_reports_need_is_there(tmp_path: Path):
         ({"report": {"clauses": "."}}, "clauses", "fail", "sluice.yaml: report: Input should be"),
         ({"report": {"register_file": "none.yaml"}}, "clauses", "fail", "none.yaml"),
         ({"report": {"path": "sluice.yaml"}}, "reports", "fail", "sluice.yaml: Not a directory"),
-        ({"report": {"keys": "."}}, "reportkeys", "warn", "has no signer yet"),
+        ({"report": {"keys": "keys"}}, "reportkeys", "warn", "has no signer yet"),
+        ({"report": {"keys": "audit-keys"}}, "reportkeys", "fail", "the report keys are not the log's"),
         ({"report": {"passphrase": ""}}, "nightly", "warn", "serve has no reports made"),
         ({"report": {"at": "off", "passphrase": ""}}, "nightly", "ok", "report.at is off"),
     ],
 )
 def test_what_is_missing_is_named(tmp_path: Path, settings: dict[str, Any], name: str, level: str, says: str):
     """Each with its level; what keeps reports from being made is no reason not to decide."""
+    (tmp_path / "keys").mkdir()
     told = found(tmp_path, **settings)[name]
     assert told[0] == level
     assert says in told[1]

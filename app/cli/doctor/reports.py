@@ -65,7 +65,10 @@ def _keys(settings: "Settings", var: Path) -> Finding:
     from app.signing.keys import keys_folder
     from app.signing.uses import REPORTS
 
-    folder = keys_folder(settings, var, REPORTS).absolute()
+    try:
+        folder = keys_folder(settings, var, REPORTS).absolute()
+    except ConfigError as error:
+        return Finding("reportkeys", "fail", error.message, error.advice)
     if nearest(folder) != folder:
         return Finding("reportkeys", "ok", f"{folder}, made when reports are first made")
     try:
