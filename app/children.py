@@ -24,6 +24,7 @@ from app.observability.metrics import Metrics
 from app.policy.embedded import start_opa
 from app.processes import Kept, Launcher
 from app.report_timer import ReportTimer
+from app.reports.nights.night import Night
 from app.reports.shelf.due import time_of
 from app.setting_sections import EMBEDDED, EngineSettings
 from app.settings import Settings
@@ -106,8 +107,9 @@ class Children:
             log.warning("reports.not_scheduled", why=why, hint="Set it to file:PATH; or report.at to off, where something else makes them.")
             return
 
-        async def run() -> None:
-            await self.launcher.run("report", _sluice("report", "nightly", *self._configuration, "--var", self.var), stop_s=FEEDERS_STOP_S)
+        async def run(newest: Night) -> None:
+            arguments = _sluice("report", "nightly", *self._configuration, "--var", self.var, "--until", newest.day)
+            await self.launcher.run("report", arguments, stop_s=FEEDERS_STOP_S)
 
         timer = ReportTimer(self.settings.report.zone, at, service.missing_reports, run, self.clock, self.metrics)
         service.background.start("report timer", timer.keep)

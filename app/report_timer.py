@@ -38,8 +38,8 @@ class ReportTimer:
     at: time
     missing: Callable[[datetime], Awaitable[Missing]]
     """Nights that are over and not made. Raises DatabaseDown."""
-    run: Callable[[], Awaitable[None]]
-    """Makes what is missing, and ends what it began where it is cancelled. Raises ChildFailed."""
+    run: Callable[[Night], Awaitable[None]]
+    """Makes what is missing up to that night, and ends what it began where it is cancelled. Raises ChildFailed."""
     clock: Clock
     metrics: Metrics
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -62,7 +62,7 @@ class ReportTimer:
             if not await self._due():
                 self._settled = newest
                 return LOOK_EVERY_S
-            await self._make()
+            await self._make(newest)
         except SluiceError as failure:
             if self._trouble.is_news(failure.message):
                 log.error("reports.not_made", problem=failure.message, advice=failure.advice)  # noqa: TRY400 - the reason is all there is
@@ -77,11 +77,11 @@ class ReportTimer:
         now = self.clock.utcnow()
         return [night for night in (await self.missing(now)).nights if due(night, self.at) <= now]
 
-    async def _make(self) -> None:
+    async def _make(self, newest: Night) -> None:
         """Raises ChildFailed."""
         began_ms = self.clock.monotonic_ms()
         try:
-            await self.run()
+            await self.run(newest)
         except SluiceError:
             self.metrics.report_runs.labels("failed").inc()
             raise

@@ -93,7 +93,7 @@ class Manifest:
     files: Sequence[FileLine]
     log: LogLine
     counts: Mapping[str, int]
-    """entries, decisions, refused, sensitive_accesses, rows of each table …"""
+    """entries, decisions, refused, sensitive_accesses, rows of each table, missing_characters (that print as [U+XXXX]) …"""
     verdicts: Mapping[str, Mapping[str, int]]
     """By report (`mlps`, `gdpr`): how many clauses were met, partly, not_met, not_applicable, manual."""
     versions: Mapping[str, Any]

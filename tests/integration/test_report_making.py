@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import dataclasses
 import shutil
 from datetime import timedelta
 from pathlib import Path
@@ -11,12 +12,16 @@ import pytest
 
 from app.audit.format.export_file import lines
 from app.audit.verification.verify import verify
+from app.cli.report.nightly import make_missing
 from app.database import DatabaseDown
 from app.reports.checking.check import check
 from app.reports.evidence.readiness import NightNotOver, NightUnfinished
 from app.reports.making.draft import Draft, ShelfUnwritable
-from app.reports.making.lock import Lock
+from app.reports.making.lock import Lock, NightBusy
 from app.reports.manifest import Manifest
+from app.reports.nights.night import Night
+from app.reports.sealing.timestamps import NoTimeStamp, TimeStampAuthority
+from app.setting_sections import ReportSettings
 from tests.fixtures.making import DAY, OPERATOR, OVER, NightLife, Watched
 from tests.fixtures.night import eventful, summary
 from tests.fixtures.signing import MADE
@@ -68,7 +73,15 @@ async def test_a_night_is_made_from_the_log_to_the_shelf(over: NightLife):
     assert check(folder, over.materials.keys.root).verdict == "valid"
     with (folder / "log.jsonl").open("rb") as export:
         assert verify(lines(export), over.grown.keys.root).verdict == "whole"
-    assert said.counts == {"entries": 30, "decisions": 120, "refused": 27, "sensitive_accesses": 5, "entries_rows": 30, "decisions_rows": 4}
+    assert said.counts == {
+        "entries": 30,
+        "decisions": 120,
+        "refused": 27,
+        "sensitive_accesses": 5,
+        "entries_rows": 30,
+        "decisions_rows": 4,
+        "missing_characters": 0,
+    }
     assert (said.begin, said.end, said.log.verdict, said.made_by) == (
         "2026-01-01T00:00:00.000000Z",
         "2026-01-02T00:00:00.000000Z",
@@ -260,3 +273,84 @@ async def test_the_log_is_told_who_signs_reports_before_the_first(over: NightLif
 
 def _ended(_: Draft) -> Path:
     raise Ended
+
+
+async def test_one_night_that_cannot_be_made_stops_no_other(over: NightLife, capsys: pytest.CaptureFixture[str]):
+    """Whatever its entries do to us: the log is told, the nights before and after are made, and the command ends with that error."""
+    await over.settled()
+    over.grown.clock.advance(timedelta(days=2).total_seconds() * 1000)
+    poisoned = _Poisoned(DAY.next())
+    with pytest.raises(RuntimeError, match="told to fail"):
+        await make_missing(over.maker(progress=poisoned), "UTC")
+    assert over.folders() == [FIRST, "2026-01-03-utc-1"]
+    assert await outcomes(over) == [("done", FIRST), ("failed", "2026-01-02-utc-1"), ("done", "2026-01-03-utc-1")]
+    assert "2026-01-02: not made: RuntimeError: told to fail" in capsys.readouterr().err
+
+
+async def test_nothing_after_the_last_night_that_is_wanted_is_made(over: NightLife):
+    """The timer names the newest whose time has come."""
+    await over.settled()
+    over.grown.clock.advance(timedelta(days=1).total_seconds() * 1000)
+    await make_missing(over.maker(), "UTC", DAY)
+    assert over.folders() == [FIRST]
+
+
+async def test_a_lock_that_cannot_be_had_is_told(over: NightLife, monkeypatch: pytest.MonkeyPatch):
+    """Another process has it for too long: the log says that the night failed, and why."""
+
+    async def busy(*_: object) -> bool:
+        return False
+
+    with monkeypatch.context() as patched:
+        patched.setattr("app.reports.making.lock._try", busy)
+        patched.setattr("app.reports.making.lock.WAIT_S", 2.0)
+        with pytest.raises(NightBusy):
+            await over.maker().make(DAY)
+    (failed,) = await over.made()
+    assert (failed["outcome"], failed["report"]) == ("failed", FIRST)
+    assert "by another process" in failed["problem"]
+
+
+async def test_what_fails_after_the_entry_is_no_failed_night(over: NightLife, monkeypatch: pytest.MonkeyPatch):
+    """The log says that it is made; the folder takes its name at the next try."""
+    with monkeypatch.context() as patched:
+        patched.setattr("app.reports.making.draft.Path.rename", _full)
+        with pytest.raises(ShelfUnwritable):
+            await over.maker().make(DAY)
+    assert (await over.maker().make(DAY)).here
+    assert await outcomes(over) == [("done", FIRST)]
+
+
+async def test_a_time_stamp_authority_is_asked_again_for_the_next_night(over: NightLife, monkeypatch: pytest.MonkeyPatch):
+    """What it did not give for one night is told of that one alone."""
+    over.materials = dataclasses.replace(over.materials, settings=ReportSettings(timestamp_url="http://localhost:1/"))
+    asked: list[bytes] = []
+
+    def silent(_: TimeStampAuthority, digest: bytes) -> bytes:
+        asked.append(digest)
+        raise NoTimeStamp(f"call {len(asked)}")
+
+    monkeypatch.setattr(TimeStampAuthority, "stamp", silent)
+    await over.settled()
+    over.grown.clock.advance(timedelta(days=1).total_seconds() * 1000)
+    await make_missing(over.maker(), "UTC")
+    left_out = [manifest(over.shelf / name).versions["left_out"] for name in over.folders()]
+    assert left_out[1][0] == f"no time stamp: call {len(asked) // 2 + 1}"
+    assert not set(left_out[0]) & set(left_out[1])
+
+
+class _Poisoned(Watched):
+    """Progress that fails while one night is written."""
+
+    def __init__(self, night: Night) -> None:
+        super().__init__()
+        self._night = night
+
+    def stage(self, night: Night, name: str) -> None:
+        """The next part begins."""
+        self.fails_at = "write" if night == self._night else ""
+        super().stage(night, name)
+
+
+def _full(*_: object) -> None:
+    raise OSError(28, "No space left on device")

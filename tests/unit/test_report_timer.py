@@ -36,11 +36,12 @@ class World:
             raise DatabaseDown("PostgreSQL: gone")
         return missing_nights(BEGAN, self.made, now, SHANGHAI)
 
-    async def run(self) -> None:
+    async def run(self, newest: Night) -> None:
         self.runs += 1
         if self.fails:
             raise self.fails
-        self.made.update(missing_nights(BEGAN, self.made, self.clock.utcnow(), SHANGHAI).nights)
+        missing = missing_nights(BEGAN, self.made, self.clock.utcnow(), SHANGHAI).nights
+        self.made.update(night for night in missing if night.day <= newest.day)
 
     def timer(self, metrics: Metrics | None = None) -> ReportTimer:
         return ReportTimer(SHANGHAI, time(1), self.missing, self.run, self.clock, metrics or Metrics())
@@ -76,6 +77,16 @@ async def test_missed_nights_are_made_at_the_start():
     of = world(datetime(2026, 12, 3, 9, tzinfo=UTC))
     await of.timer().look()
     assert [night.day.day for night in sorted(of.made, key=lambda night: night.day)] == [28, 29, 30, 1, 2]
+
+
+async def test_a_night_before_its_time_is_not_made_with_an_older_one():
+    """At 00:20 one of two days ago is missing: that one is made at once, yesterday at 01:00."""
+    of = world(datetime(2026, 11, 29, 16, 20, tzinfo=UTC))
+    timer = of.timer()
+    await looks(timer, of, timedelta(minutes=30))
+    assert of.made == {Night(date(2026, 11, 28), SHANGHAI)}
+    await looks(timer, of, timedelta(minutes=30))
+    assert of.made == {Night(date(2026, 11, 28), SHANGHAI), Night(date(2026, 11, 29), SHANGHAI)}
 
 
 async def test_a_failure_is_tried_again_with_growing_pauses_and_told_once():
@@ -125,7 +136,7 @@ async def test_the_log_has_the_last_word():
     timer = of.timer()
     of.made.clear()
 
-    async def makes_nothing() -> None:
+    async def makes_nothing(_: Night) -> None:
         of.runs += 1
 
     timer.run = makes_nothing

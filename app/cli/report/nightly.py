@@ -31,6 +31,7 @@ def nightly(
     *,
     day: Annotated[str | None, typer.Option("--date", help="the day, YYYY-MM-DD; without it yesterday, and missed days before")] = None,
     zone: Annotated[str | None, typer.Option(help="time zone whose day it is; without it report.zone of the settings")] = None,
+    until: Annotated[str | None, typer.Option(help="without --date: no day after this one, YYYY-MM-DD")] = None,
     again: Annotated[bool, typer.Option("--again", help="make the reports of --date again, beside those that were made")] = False,
     var: Var = Path("var"),
     config: Config = None,
@@ -51,44 +52,47 @@ def nightly(
 
     if again and day is None:
         raise BadRequest("--again: needs --date, the day whose reports are made again", field="again")
+    if until and day:
+        raise BadRequest("--until: is the last of the missed days, and --date names one day", field="until")
     core_dumps.forbid()
     var = var.absolute()
     ending.clean_up_on_sigterm()
     settings = quiet_settings_of(config, var, overrides, "report")
     zone = zone or settings.report.zone
     zone_of(zone, "--zone")
-    night = Night.of(day, zone) if day else None
+    night, last = Night.of(day, zone) if day else None, Night.of(until, zone, prefix="--until ") if until else None
     if night:
         check_over(night, SystemClock().utcnow())  # before any key is opened
+
+    async def run() -> None:
+        async with _maker(settings, var, progress) as maker:
+            if night is not None:
+                _tell(await maker.make(night, again=again), night)
+            else:
+                await make_missing(maker, zone, last)
+
     with _shown() as progress:
-        asyncio.run(_run(settings, var, night, zone, again=again, progress=progress))
+        asyncio.run(run())
 
 
-async def _run(settings: "Settings", var: Path, night: "Night | None", zone: str, *, again: bool, progress: "Progress") -> None:
-    async with _maker(settings, var, progress) as maker:
-        if night is not None:
-            _tell(await maker.make(night, again=again), night)
-        else:
-            await _make_missing(maker, zone)
-
-
-async def _make_missing(maker: "Maker", zone: str) -> None:
-    """Make what is missing; one night that fails keeps no other from being made. Raises the first failure, at the end."""
-    from app.errors import SluiceError
+async def make_missing(maker: "Maker", zone: str, last: "Night | None" = None) -> None:
+    """Make what is missing, nothing after `last`. A night that fails, however, keeps no other from being made: the first failure is raised at the end."""
+    from app.reports.making.maker import problem_of
     from app.reports.shelf.made import not_made
 
     missing = await not_made(maker.transactions, maker.source.clock.utcnow(), zone)
+    nights = [night for night in missing.nights if last is None or night.day <= last.day]
     if missing.more:
         typer.echo(f"{missing.more} nights before {missing.nights[0].day} are left out; run it again for them", err=True)
-    if not missing.nights:
+    if not nights:
         typer.echo(f"no night of {zone} is missing")
-    failures: list[SluiceError] = []
-    for night in missing.nights:
+    failures: list[Exception] = []
+    for night in nights:
         try:
             _tell(await maker.make(night), night)
-        except SluiceError as failure:
+        except Exception as failure:  # noqa: BLE001 - what one night's entries do to us must not stop the others for ever
             failures.append(failure)
-            typer.echo(f"{night.day}: not made: {failure.message}", err=True)
+            typer.echo(f"{night.day}: not made: {problem_of(failure)}", err=True)
     if failures:
         raise failures[0]
 

@@ -37,7 +37,7 @@ from app.reports.manifest import (
     LogLine,
     Manifest,
 )
-from app.reports.sealing.sealer import Sealed
+from app.reports.sealing.sealer import Sealed, Sealer
 
 PIECE_BYTES = 1 << 20
 REFUSED = ("deny", "quota", "shed", "error")
@@ -50,6 +50,7 @@ class Filling:
 
     draft: Draft
     materials: Materials
+    sealer: Sealer
     at: datetime
     operator: str
     progress: Progress
@@ -62,12 +63,13 @@ class Filling:
         imprint = self._imprint(evidence)
         judged = self._judged(evidence)
         register = self.materials.register
-        self._pdf(MLPS, mlps(evidence, judged["mlps"], imprint))
-        self._pdf(GDPR, gdpr(evidence, judged["gdpr"], register, imprint))
+        missing = self._pdf(MLPS, mlps(evidence, judged["mlps"], imprint))
+        missing += self._pdf(GDPR, gdpr(evidence, judged["gdpr"], register, imprint))
         self.progress.stage(evidence.night, "sign")
         for name in (DECISIONS, ENTRIES):
             self._beside(name)
-        manifest = self._manifest(evidence, header, imprint, judged, {"decisions_rows": decision_rows, "entries_rows": entry_rows})
+        counts = {"decisions_rows": decision_rows, "entries_rows": entry_rows, "missing_characters": missing}
+        manifest = self._manifest(evidence, header, imprint, judged, counts)
         self.draft.write(MANIFEST, manifest.text())
         self._beside(MANIFEST)
         self.draft.write(ROOT, self.materials.keys.root.pem.encode())
@@ -100,12 +102,14 @@ class Filling:
         measures, clauses = measure(evidence), self.materials.clauses
         return {"mlps": judge_all(clauses.mlps, measures), "gdpr": judge_all(clauses.gdpr, measures)}
 
-    def _pdf(self, name: str, document: Document) -> None:
+    def _pdf(self, name: str, document: Document) -> int:
+        """Write and sign it. Returns how many characters print as [U+XXXX]."""
         rendered = render(document, self.materials.font)
-        self._sealed(name, self.materials.sealer.pdf(name, rendered.pdf, self.at), "")
+        self._sealed(name, self.sealer.pdf(name, rendered.pdf, self.at), "")
+        return sum(rendered.missing.values())
 
     def _beside(self, name: str) -> None:
-        self._sealed(name, self.materials.sealer.beside(self.draft.path / name, self.at), SIGNATURE_SUFFIX)
+        self._sealed(name, self.sealer.beside(self.draft.path / name, self.at), SIGNATURE_SUFFIX)
 
     def _sealed(self, name: str, sealed: Sealed, suffix: str) -> None:
         self.draft.write(name + suffix, sealed.content)
@@ -113,7 +117,7 @@ class Filling:
             self.draft.write(name + TIME_STAMP_SUFFIX, sealed.time_stamp)
 
     def _manifest(
-        self, evidence: Evidence, header: Header, imprint: Imprint, judged: Mapping[str, Iterable[Judged]], rows: Mapping[str, int]
+        self, evidence: Evidence, header: Header, imprint: Imprint, judged: Mapping[str, Iterable[Judged]], counted: Mapping[str, int]
     ) -> Manifest:
         night, report = evidence.night, evidence.integrity.report
         log = LogLine(
@@ -136,9 +140,9 @@ class Filling:
             made_by=imprint.made_by,
             files=[file_line(self.draft.path / name) for name in (MLPS, GDPR, DECISIONS, ENTRIES, LOG)],
             log=log,
-            counts={**counts_of(evidence), **rows},
+            counts={**counts_of(evidence), **counted},
             verdicts={name: tally(each) for name, each in judged.items()},
-            versions={**imprint.versions, "left_out": list(self.materials.sealer.troubles)},
+            versions={**imprint.versions, "left_out": list(self.sealer.troubles)},
         )
 
 

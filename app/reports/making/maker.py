@@ -11,14 +11,14 @@ Killed before 3 the draft is removed by whoever makes the night next. Killed bet
 manifest it names, and lets it take its name; the same where nobody knows whether 3 was committed. A folder on the shelf is always told of
 in the log.
 
-When down: DatabaseDown, NightUnfinished, ShelfUnwritable, ConfigError; the log is told of the failure as far as it can be, and nothing
-half made stays.
+When down: DatabaseDown, NightBusy, NightUnfinished, ShelfUnwritable, ConfigError; the log is told of a failure before 3 as far as it can be,
+and nothing half made stays. From 3 on the night is made, or nobody knows, and no entry says that it failed.
 """
 
 import asyncio
 import contextlib
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -87,7 +87,7 @@ class Maker:
         the log raises.
         """
         check_over(night, self.source.clock.utcnow())
-        async with locked(self.writing, night, lambda: self.source.progress.stage(night, "wait"), self.sleep) as lock:
+        async with self._lock(night) as lock:
             now = self.source.clock.utcnow()
             made: list[Made] = []
             try:
@@ -96,19 +96,36 @@ class Maker:
                 self._finish(night, made)
                 if made and not again:
                     return Outcome(made[-1].report, self.shelf / made[-1].report, fresh=False)
-                return await self._make(night, now, lock, self._number(night, made))
+                draft = Draft(self.shelf, f"{night.name}-{self._number(night, made)}")
+                manifest = await self._drafted(night, now, draft)
             except Exception as error:
-                await self._tell(night, f"{night.name}-{self._number(night, made)}", error)
+                await self._tell(night, self._number(night, made), error)
                 raise
+            return await self._commit(night, lock, draft, manifest)
 
-    async def _make(self, night: Night, at: datetime, lock: Lock, number: int) -> Outcome:
-        draft = Draft(self.shelf, f"{night.name}-{number}")
+    @contextlib.asynccontextmanager
+    async def _lock(self, night: Night) -> AsyncIterator[Lock]:
+        """The lock of the night. Raises NightBusy and DatabaseDown, which the log is told of."""
+        waiting = locked(self.writing, night, lambda: self.source.progress.stage(night, "wait"), self.sleep)
+        async with contextlib.AsyncExitStack() as held:
+            try:
+                lock = await held.enter_async_context(waiting)
+            except DependencyDown as down:
+                await self._tell(night, self._number(night, []), down)
+                raise
+            yield lock
+
+    async def _drafted(self, night: Night, at: datetime, draft: Draft) -> Manifest:
+        """Fill the draft; nothing of it stays where that fails."""
         draft.begin()
         try:
-            manifest = await self._fill(night, at, draft)
+            return await self._fill(night, at, draft)
         except BaseException:  # a signal that ends the process leaves nothing behind, either
             draft.remove()
             raise
+
+    async def _commit(self, night: Night, lock: Lock, draft: Draft, manifest: Manifest) -> Outcome:
+        """Tell the log that the night is made, and let it take its name."""
         period = night.period
         files = [(MANIFEST, file_line(draft.path / MANIFEST).sm3), *((line.name, line.sm3) for line in manifest.files)]
         entry = report_made(
@@ -134,7 +151,7 @@ class Maker:
         integrity = await source.verified(night, draft.path / LOG, materials.log_root or await source.root())
         with draft.writing(ENTRIES) as file:
             evidence, rows = await source.evidence(night, draft.path / LOG, integrity, materials.declared, file)
-        filling = Filling(draft, materials, at, source.operator, source.progress)
+        filling = Filling(draft, materials, materials.sealer(), at, source.operator, source.progress)
         return await asyncio.get_running_loop().run_in_executor(source.worker, filling.fill, evidence, header, rows)
 
     async def _settled(self, until: datetime) -> None:
@@ -176,19 +193,23 @@ class Maker:
         ]
         return max(numbers, default=0) + 1
 
-    async def _tell(self, night: Night, report: str, error: Exception) -> None:
+    async def _tell(self, night: Night, number: int, error: Exception) -> None:
         """Tell the log that the night could not be made, as far as it can be told."""
-        problem = error.message if isinstance(error, SluiceError) else f"{type(error).__name__}: {error}"
         entry = report_failed(
             recorded=self.source.clock.utcnow(),
             operator=self.source.operator,
-            report=report,
+            report=f"{night.name}-{number}",
             period=night.period,
             zone=night.zone,
-            problem=problem,
+            problem=problem_of(error),
         )
         with contextlib.suppress(DependencyDown):
             await self.intake.commit(entry)
+
+
+def problem_of(error: Exception) -> str:
+    """What is said of a failure: our own message, or of any other its type, too."""
+    return error.message if isinstance(error, SluiceError) else f"{type(error).__name__}: {error}"
 
 
 def _manifest_sm3(draft: Draft) -> str | None:

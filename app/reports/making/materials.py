@@ -12,8 +12,9 @@ from app.errors import ConfigError
 from app.reports.clauses.loading import Clauses, load_clauses
 from app.reports.clauses.measures import MEASURES
 from app.reports.content.register import Register, load_register
+from app.reports.content.texts import template_texts
 from app.reports.evidence.facts import Declared
-from app.reports.layout.font import FETCHED, Font
+from app.reports.layout.font import Font, check_template, font_file
 from app.reports.sealing.sealer import Sealer
 from app.setting_sections import ReportSettings
 from app.settings import Settings
@@ -38,11 +39,14 @@ class Materials:
     declared: Declared
     keys: KeyFolder
     """Of the reports, open."""
-    sealer: Sealer
     log_root: Certificate | None
     """The root that vouches for the log, from the folder of its keys; None where that is on another machine."""
     script: bytes
     """verify.sh."""
+
+    def sealer(self) -> Sealer:
+        """What signs one night: what an authority did not give for another one is not told of this one. Raises ConfigError."""
+        return Sealer.of(self.settings, self.keys)
 
 
 def load_materials(settings: Settings, var: Path, now: datetime) -> Materials:
@@ -56,20 +60,22 @@ def load_materials(settings: Settings, var: Path, now: datetime) -> Materials:
     sensitive = {name: spec.sensitive for name, spec in models.items() if spec.sensitive}
     clauses = load_clauses(MEASURES, Path(report.clauses) if report.clauses else None)
     register = load_register(Path(report.register_file) if report.register_file else None)
-    font = Font(Path(settings.font) if settings.font else FETCHED)
+    font = Font(font_file(settings.font))
+    check_template(font, template_texts(clauses, register))
     keys = KeyFolder(keys_folder(settings, var, REPORTS), passphrase_of(settings, var, REPORTS), REPORTS)
     keys.open_or_make(now)
-    return Materials(
+    materials = Materials(
         settings=report,
         clauses=clauses,
         register=register,
         font=font,
         declared=Declared(frozenset(sensitive), frozenset(name for name, spec in sensitive.items() if spec.approval)),
         keys=keys,
-        sealer=Sealer.of(report, keys),
         log_root=read_root(keys_folder(settings, var)),
         script=_script(),
     )
+    materials.sealer()  # what it would refuse is told before anything is made
+    return materials
 
 
 def _script() -> bytes:
