@@ -2,15 +2,17 @@
 
 Each step is one transaction with its log entry and the word to other replicas; this process's memory follows before the caller
 hears of it, so the next decision knows. A step that is already made is refused with 409, but for a second revocation, which
-changes nothing and answers as the first: whoever makes sure that something is closed should hear that it is.
+changes nothing and answers as the first: whoever makes sure that something is closed should hear that it is. One that is being
+revoked opens nothing here from before the revocation's own time on, so that no access of this process is later than it.
 
 When down: no step is possible (DatabaseDown), and those known go on until they expire, one that was revoked elsewhere meanwhile
 too, until the database answers again. Nobody gets at a sensitive model by that: each access must first be in the log, which is
 in the same database. An approval that is not in memory counts as none.
 """
 
-from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from heapq import heapify, heappop, heappush
@@ -44,6 +46,8 @@ MOST_ENDED = 10_000
 """Refused and revoked ones that are still told as such; older ones count as unknown, which opens nothing either."""
 TOLD_AFTER_END = timedelta(days=1)
 """How long an expired one is told as expired."""
+MOST_KNOWN = 50_000
+"""Beyond so many, those that expired are let go at once: what was asked for a moment each must not fill the memory for a day."""
 _LEAST_STALE = 64
 
 Answered = Literal["approved", "refused"]
@@ -59,6 +63,7 @@ class Known:
         self._known: dict[UUID, Approval] = {}
         self._ended: deque[UUID] = deque()
         self._expiries: list[tuple[datetime, UUID]] = []
+        self._closing: Counter[UUID] = Counter()
         self._follower = Follower(engine, store.FEED, self._install, metrics, timeout_ms=timeout_ms)
 
     def find(self, tenant: str, approval_id: str | None) -> Approval | None:
@@ -76,6 +81,8 @@ class Known:
         found = self.find(tenant, approval_id)
         if found is None:
             return None
+        if found.state == "approved" and found.id in self._closing:
+            found = replace(found, state="revoked")
         subject = self._people.pseudonyms.subject(tenant, subject_id) if subject_id and found.subject else None
         return found.facts(self._clock.utcnow(), subject)
 
@@ -86,6 +93,17 @@ class Known:
     async def follow(self) -> None:
         """Keep up with other replicas, for ever: within milliseconds, or 5 s where a notification is lost."""
         await self._follower.follow()
+
+    @contextmanager
+    def _closed(self, identity: UUID) -> Iterator[None]:
+        """Meanwhile that approval opens nothing here, as if it were revoked."""
+        self._closing[identity] += 1
+        try:
+            yield
+        finally:
+            self._closing[identity] -= 1
+            if not self._closing[identity]:
+                del self._closing[identity]
 
     def _install(self, rows: Iterable[Row[Any]]) -> None:
         for row in rows:
@@ -104,8 +122,8 @@ class Known:
 
     def _forget_old(self) -> None:
         """Let go of those that expired long enough ago, and of the first that were refused or revoked."""
-        forgotten = self._clock.utcnow() - TOLD_AFTER_END
-        while self._expiries and self._expiries[0][0] <= forgotten:
+        now = self._clock.utcnow()
+        while self._expiries and self._expiries[0][0] <= (now if len(self._known) > MOST_KNOWN else now - TOLD_AFTER_END):
             self._known.pop(heappop(self._expiries)[1], None)
         while len(self._ended) > MOST_ENDED:
             self._known.pop(self._ended.popleft(), None)
@@ -165,7 +183,8 @@ class Approvals(Known):
             current.check_revocation(step.at)
             return replace(current, state="revoked", revoked=step)
 
-        return await self._step(identity, by, reason, revoked)
+        with self._closed(identity):
+            return await self._step(identity, by, reason, revoked)
 
     async def get(self, identity: UUID) -> Approval:
         """One approval, whatever became of it. Raises NotFound, DatabaseDown."""

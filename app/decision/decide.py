@@ -101,7 +101,7 @@ class Decider:
         """What the rules say, and to which question.
 
         It is asked again where the approval moved on meanwhile: one that was taken back while the rules were thinking opens nothing.
-        States only move forward, so this ends.
+        Each of its few steps can make that happen once.
         """
         while True:
             question = self._asker.ask(request, tenant, spec, self._rooms.policy.generation)

@@ -143,6 +143,7 @@ class Records:
         address = pseudonyms.address(request.tenant, peer) if peer else None
         action, purpose = _in_clear(asking, spec)
         approval = self._approvals.find(request.tenant, request.approval_id)
+        recorded = self._clock.utcnow()  # before anything is waited for: the approval was in force then
         asked = RequestFacts(
             operator=asking.caller.name,
             tenant=request.tenant,
@@ -165,7 +166,7 @@ class Records:
         }
         with self._intake.gaps.refusing():
             key = await self._people.keys.key(subject or address or pseudonyms.operator(asking.caller.name))
-        return _Record(asked, texts, key, self._clock.utcnow(), _retention_days(spec, terms))
+        return _Record(asked, texts, key, recorded, _retention_days(spec, terms))
 
 
 def _is_sensitive(spec: ModelSpec | None, terms: Terms | None) -> bool:

@@ -307,6 +307,7 @@ async def test_without_the_log_nothing_changes(engine: AsyncEngine, office: Offi
         assert (await hurried.step(approved, "revoke"))[0] == 503
         assert hurried.approvals.find("a", approved).state == "approved"
         assert hurried.approvals.find("a", asked).state == "asked"
+        assert hurried.approvals.facts("a", approved, PERSON)["state"] == "approved"
 
     assert len(await office.entries()) == 3
     assert await hurried.step(asked, "approve") == (200, "approved")
@@ -343,6 +344,34 @@ async def test_the_first_of_very_many_ended_ones_are_forgotten(office: Office, m
         await office.step(identity, "refuse")
 
     assert [office.approvals.find("a", identity) is not None for identity in identities] == [False, True, True, True]
+
+
+async def test_what_expired_gives_way_where_many_are_known(office: Office, monkeypatch: pytest.MonkeyPatch):
+    """Those that were asked for a moment each are let go before their day is over; what is open stays."""
+    monkeypatch.setattr("app.approvals.approvals.MOST_KNOWN", 2)
+    soon = rfc3339(office.clock.utcnow() + timedelta(hours=1))
+    identities = [await office.ask(expires=soon) for _ in range(3)] + [await office.ask()]
+    office.clock.advance(2 * 3600 * 1000)
+    identities.append(await office.ask())
+
+    assert [office.approvals.find("a", identity) is not None for identity in identities] == [False, False, False, True, True]
+
+
+async def test_nobody_gets_in_on_an_approval_that_is_being_revoked(office: Office, superuser_url: str):
+    """From before the time that the revocation bears it opens nothing, so that no access is later than it; every other one stands."""
+    identity, other = await office.ask(), await office.ask()
+    for one in (identity, other):
+        await office.step(one, "approve")
+    state = lambda one: office.approvals.facts("a", one, PERSON)["state"]  # noqa: E731
+    async with await psycopg.AsyncConnection.connect(conninfo(superuser_url)) as blocker:
+        await blocker.execute("SELECT FROM registry.approval WHERE id = %s FOR UPDATE", (identity,))
+        revoking = asyncio.create_task(office.step(identity, "revoke"))
+        await until(lambda: state(identity) == "revoked", within_s=2)
+        office.clock.advance(10)
+        assert (state(other), revoking.done()) == ("approved", False)
+
+    assert await revoking == (200, "revoked")
+    assert (state(identity), state(other)) == ("revoked", "approved")
 
 
 async def test_a_tenant_has_no_more_open_ones_than_replicas_can_hold(office: Office, monkeypatch: pytest.MonkeyPatch):

@@ -100,6 +100,21 @@ def opened(body: Any) -> dict[str, str]:
     }
 
 
+async def test_an_access_bears_the_time_of_its_decision(people: Any, keys: OneKey):
+    """However long its key was waited for: by the time that the wait is over its approval may have ended."""
+    clock, metrics, engine = ManualClock(datetime(2026, 1, 2, tzinfo=UTC)), Metrics(), FakeEngine()
+    intake = fake_intake(engine, clock, metrics)
+
+    async def slow(owner: str) -> SubjectKey:
+        clock.advance(1500)
+        return await keys.key(owner)
+
+    slowly: Any = SimpleNamespace(pseudonyms=people.pseudonyms, keys=SimpleNamespace(key=slow))
+    log = Log(Records(intake, Pending(intake, clock, metrics), slowly, clock, OURS), engine, Pending(intake, clock, metrics))
+
+    assert (await log.body(SENSITIVE, Terms("r1"), ALLOWED))["recorded"] == "2026-01-02T00:00:00.000000Z"
+
+
 @pytest.mark.parametrize(
     ("spec", "terms", "decision", "wrote"),
     [
@@ -308,7 +323,7 @@ async def test_the_longest_retention_wins(people: Any):
         written.extend(entries)
 
     clock = ManualClock(datetime(2026, 1, 2, tzinfo=UTC))
-    records = Records(SimpleNamespace(write=write, commit=write, gaps=Gaps(clock)), None, people, clock, OURS)  # type: ignore[arg-type]
+    records = Records(SimpleNamespace(write=write, commit=write, gaps=Gaps(clock)), None, people, clock, OURS)
     asking = Asking(DecideRequest.model_validate({"tenant": "a", "model": "m"}), CALLER)
     terms = Terms("r1", obligations=(Obligation("audit", 730), Obligation("mask", 200)))
     await records.confirm(await records.write(asking, SENSITIVE, terms, ALLOWED))
@@ -341,7 +356,7 @@ async def test_of_many_who_would_wait_in_vain_one_does(people: Any):
             with gaps.refusing():
                 raise DependencyDown("no answer in time")
 
-    records = Records(SimpleNamespace(write=write, commit=write, gaps=gaps), None, people, clock, OURS)  # type: ignore[arg-type]
+    records = Records(SimpleNamespace(write=write, commit=write, gaps=gaps), None, people, clock, OURS)
     asking = Asking(DecideRequest.model_validate({"tenant": "a", "model": "m"}), CALLER)
     began_ms = clock.monotonic_ms()
     for _ in range(256):
