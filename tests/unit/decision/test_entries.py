@@ -323,7 +323,7 @@ async def test_the_longest_retention_wins(people: Any):
         written.extend(entries)
 
     clock = ManualClock(datetime(2026, 1, 2, tzinfo=UTC))
-    records = Records(SimpleNamespace(write=write, commit=write, gaps=Gaps(clock)), None, people, clock, OURS)
+    records = Records(SimpleNamespace(write=write, commit=write, gaps=Gaps(clock)), None, people, clock, OURS)  # type: ignore[arg-type]
     asking = Asking(DecideRequest.model_validate({"tenant": "a", "model": "m"}), CALLER)
     terms = Terms("r1", obligations=(Obligation("audit", 730), Obligation("mask", 200)))
     await records.confirm(await records.write(asking, SENSITIVE, terms, ALLOWED))
@@ -356,7 +356,7 @@ async def test_of_many_who_would_wait_in_vain_one_does(people: Any):
             with gaps.refusing():
                 raise DependencyDown("no answer in time")
 
-    records = Records(SimpleNamespace(write=write, commit=write, gaps=gaps), None, people, clock, OURS)
+    records = Records(SimpleNamespace(write=write, commit=write, gaps=gaps), None, people, clock, OURS)  # type: ignore[arg-type]
     asking = Asking(DecideRequest.model_validate({"tenant": "a", "model": "m"}), CALLER)
     began_ms = clock.monotonic_ms()
     for _ in range(256):
