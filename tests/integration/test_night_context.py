@@ -12,13 +12,14 @@ from app.audit.format.checkpoint import Checkpoint
 from app.audit.format.export_file import lines
 from app.audit.reading.checkpoints import newest
 from app.audit.reading.export import Wanted
+from app.audit.reading.proofs import inclusion
 from app.audit.records.entry import Entry
 from app.database import DatabaseDown, create_engine
 from app.instants import Period
 from app.observability.metrics import Metrics
 from app.reports.evidence import context, proven, retention
 from app.reports.evidence.context import Context, context_of
-from app.reports.evidence.facts import RetentionClass
+from app.reports.evidence.facts import Closing, RetentionClass
 from app.reports.evidence.gather import gather
 from app.reports.evidence.integrity import integrity_of
 from app.reports.nights.night import Night
@@ -50,10 +51,10 @@ DAY, HOUR, MINUTE = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)
 BEFORE = NOON - DAY
 
 
-async def context_in(grown_log: GrownLog, night: Night = NIGHT) -> Context:
+async def context_in(grown_log: GrownLog, night: Night = NIGHT, *, accepted: bool = True) -> Context:
     async with grown_log.engine.connect() as connection:
-        checkpoint = (await newest(connection)).tree_head
-        return await context_of(connection, night, checkpoint)
+        signed = await newest(connection)
+        return await context_of(connection, night, Closing(signed.tree_head, signed.note) if accepted else None)
 
 
 async def add_signed(grown_log: GrownLog, *entries: Entry) -> None:
@@ -167,7 +168,45 @@ async def test_what_no_proof_leads_from_is_left_out_and_named(grown_log: GrownLo
     await grown_log.damage(damage)
     found = await context_in(grown_log)
 
-    assert (numbers(found, "requests"), found.unproven) == (left, unproven)
+    assert (numbers(found, "requests"), set(unproven) <= set(found.unproven)) == (left, True)
+    assert "requests" in found.cut
+
+
+async def test_without_an_accepted_checkpoint_nothing_older_is_proven(grown_log: GrownLog):
+    """What closes the export was refused: older entries are named, and say nothing."""
+    await add_signed(grown_log, request("r", BEFORE), quota("acme", BEFORE))
+    found = await context_in(grown_log, accepted=False)
+
+    assert (found.tenants, numbers(found, "requests"), found.unproven, found.proofs) == ([], [], [0, 1], {})
+    assert found.cut == {"tenants", "requests", "breaches", "approvals", "unconfirmed", "retention"}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE audit.leaf SET recorded = '2026-10-01Z' WHERE seq = 0",
+        "UPDATE audit.body SET body = body || ' '::bytea WHERE seq = 0",
+        "DELETE FROM audit.leaf WHERE seq = 0",
+    ],
+)
+async def test_the_oldest_body_of_a_class_is_proven(grown_log: GrownLog, damage: str):
+    """What is kept since when is not known from a row that anybody could have written."""
+    await add_signed(grown_log, read(NOON - 40 * DAY), read(BEFORE))
+    await grown_log.damage(damage)
+    found = await context_in(grown_log)
+
+    assert [(one.name, one.oldest, one.seq) for one in found.retention] == [("d400", None, None)]
+    assert (found.unproven, found.cut) == ([0], {"retention"})
+
+
+async def test_older_entries_come_with_their_proofs(grown_log: GrownLog):
+    """The same text as that of `sluice audit proof`, for the same checkpoint."""
+    await add_signed(grown_log, request("r", BEFORE), read(BEFORE), quota("acme", BEFORE))
+    found = await context_in(grown_log)
+    async with grown_log.engine.connect() as connection:
+        expected = {seq: (await inclusion(connection, seq)).file for seq in range(3)}
+
+    assert found.proofs == expected
 
 
 async def test_what_stands_beside_a_body_only_finds_it(grown_log: GrownLog):
@@ -201,7 +240,7 @@ async def test_many_entries_are_proven_in_a_few_statements(
 
     assert (len(found.older["requests"]), found.unproven) == (300, [])
     assert statements < 30
-    assert rows < 4 * 300 + 100
+    assert rows < 4 * 300 + 2 * 255
 
 
 async def test_entries_beyond_the_checkpoint_are_not_read(grown_log: GrownLog):
@@ -255,7 +294,7 @@ async def test_without_the_database_there_is_no_context():
     """No report is made of half of what it needs."""
     engine = create_engine("postgresql+psycopg://nobody@127.0.0.1:1/none", DatabaseSettings())
     transactions = Transactions(engine, Metrics(), call="reports", timeout_ms=2000)
-    nothing = Checkpoint("sluice/x", 1, bytes(32))
+    nothing = Closing(Checkpoint("sluice/x", 1, bytes(32)), "")
 
     with pytest.raises(DatabaseDown):
         await transactions.run(lambda connection: context_of(connection, NIGHT, nothing))

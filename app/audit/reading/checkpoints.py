@@ -4,6 +4,7 @@ When down: DatabaseDown; with the sequencer away a fresh checkpoint is Sequencer
 """
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -125,16 +126,20 @@ async def _newest_or_none(connection: AsyncConnection) -> SignedCheckpoint | Non
         return None
 
 
-def signer_of(signed: SignedCheckpoint, ders: list[bytes]) -> Certificate:
+def signer_of(signed: SignedCheckpoint, ders: Sequence[bytes]) -> Certificate:
     """Which of these certificates signed the note, by the key that it names. Raises LogDamaged where none is kept."""
-    origin = signed.tree_head.origin
-    _, signatures = parse_note(signed.note)
+    return signer_of_note(signed.tree_head, signed.note, ders)
+
+
+def signer_of_note(checkpoint: Checkpoint, note: str, ders: Sequence[bytes]) -> Certificate:
+    """The same of a note that says `checkpoint`."""
+    _, signatures = parse_note(note)
     named = {identity for identity, _ in signatures}
     for der in ders:
         try:
             certificate = Certificate.load(der)
         except CertificateRefused:
             continue  # a damaged one is no reason to hide the others
-        if key_id(origin, certificate.spki) in named:
+        if key_id(checkpoint.origin, certificate.spki) in named:
             return certificate
-    raise LogDamaged(f"the certificate that signed the checkpoint of size {signed.size} is not in the log")
+    raise LogDamaged(f"the certificate that signed the checkpoint of size {checkpoint.size} is not in the log")

@@ -23,7 +23,10 @@ from app.instants import ALWAYS, Period
 MAX_PAGE = 1000  # some 500 KB of answer
 
 _RECORDED = "to_char(timezone('UTC', leaf.recorded), 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')"
-COLUMNS = f"leaf.seq, leaf.id, {_RECORDED} AS recorded, leaf.retention, leaf.body_hash, leaf.leaf_hash, body.body"
+_LEAF = f"leaf.seq, leaf.id, {_RECORDED} AS recorded, leaf.retention, leaf.body_hash, leaf.leaf_hash"
+LEAF_COLUMNS = f"{_LEAF}, NULL::bytea AS body"
+"""Of an entry whose body nobody wants to see."""
+COLUMNS = f"{_LEAF}, body.body"
 """Of an entry. As text an instant is told, too, that somebody changed to one that no calendar has."""
 BODY = "audit.body ON body.shelf = leaf.shelf AND body.seq = leaf.seq"
 """Where a leaf's body is, to be joined."""

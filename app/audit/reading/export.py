@@ -9,6 +9,7 @@ When down: DatabaseDown; a file that was begun has no last line then, and no ver
 import contextlib
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -18,9 +19,10 @@ from app.audit.format.export_file import CheckpointLine, Consistency, EndLine, E
 from app.audit.format.leaf import GENESIS, HASH_BYTES
 from app.audit.format.merkle import Subtree, consistency_spans, covering
 from app.audit.reading import hashes
-from app.audit.reading.checkpoints import certificates, newest, origin_and_size
-from app.audit.reading.entries import BODY, COLUMNS, logged
+from app.audit.reading.checkpoints import SignedCheckpoint, certificates, newest, origin_and_size
+from app.audit.reading.entries import BODY, COLUMNS, LEAF_COLUMNS, logged
 from app.audit.reading.hashes import LogDamaged
+from app.audit.reading.proofs import paths
 from app.clock import Clock
 from app.errors import DependencyDown, NotFound
 from app.instants import ALWAYS, Period
@@ -31,6 +33,8 @@ BATCH = 256
 """Entries at a time: some 200 KB in memory, and 256 MiB at the very most, where each has the largest body."""
 BATCH_TIMEOUT_MS = 60_000
 """For one batch or one look for a period, and for a reader who takes his time between two."""
+BESIDE = 32
+"""Leaves on each side of a period that are looked at, since they may have been of it before somebody changed them."""
 MAX_ANCHORS = 100
 LONGEST_MS = 60 * 60 * 1000
 """For a whole file: enough for a hundred million entries. While one is made nothing is cleaned up that was deleted since it began,
@@ -43,9 +47,14 @@ _PATIENCE = text(
     f"SELECT set_config('statement_timeout', '{BATCH_TIMEOUT_MS}', true),"
     f" set_config('idle_in_transaction_session_timeout', '{BATCH_TIMEOUT_MS}', true)"
 )
-_PERIOD = 'SELECT min(seq) AS first, max(seq) + 1 AS "end" FROM audit.body WHERE seq < :size'
+# With a count beside them the least and the greatest are found by the index on times, rather than by the one on numbers from an end on.
+_PERIOD = 'SELECT min(seq) AS first, max(seq) + 1 AS "end", count(*) FROM audit.leaf WHERE seq < :size'
 _BOUNDS = {"begin": " AND recorded >= :begin", "end": " AND recorded < :end"}
-_AFTER = text("SELECT min(seq) FROM audit.body WHERE seq < :size AND recorded >= :end")
+_AFTER = text("SELECT min(seq) AS first, count(*) FROM audit.leaf WHERE seq < :size AND recorded >= :end")
+_BESIDE = text(
+    f"SELECT {LEAF_COLUMNS} FROM audit.leaf "  # noqa: S608 - constants
+    "WHERE seq >= :first - :beside AND seq < :first OR seq >= :end AND seq < least(:end + :beside, :size)"
+)
 _CHAIN = text("SELECT chain_hash FROM audit.leaf WHERE seq = :seq")
 _BATCH = text(f"""
     SELECT {COLUMNS}, leaf.chain_hash, checkpoint.note
@@ -85,6 +94,8 @@ class Wanted:
     anchors: tuple[int, ...] = ()
     or_nothing: bool = False
     """Whether a period without entries is a file without any: it says between which entries they would stand."""
+    joins: int | None = None
+    """From which number on entries are in the file whatever times they say: where the file of the period before ended."""
 
     @property
     def as_query(self) -> dict[str, str | list[int]]:
@@ -154,7 +165,7 @@ async def _header(connection: AsyncConnection, wanted: Wanted) -> Header:
     log, _ = await origin_and_size(connection)
     closing = await newest(connection)
     size = closing.size
-    first, end = await _range(connection, wanted, size)
+    first, end = await _range(connection, wanted, closing)
     left, right = list(covering(0, first)), list(covering(end, size))
     known = await hashes.subtrees(connection, [*left, *right])
     return Header(
@@ -171,29 +182,53 @@ async def _header(connection: AsyncConnection, wanted: Wanted) -> Header:
     )
 
 
-async def _range(connection: AsyncConnection, wanted: Wanted, size: int) -> tuple[int, int]:
-    """The numbers [first, end) that reach from the first to the last entry of the period; between them may be others."""
-    bounds = wanted.period.bounds
+async def _range(connection: AsyncConnection, wanted: Wanted, closing: SignedCheckpoint) -> tuple[int, int]:
+    """The numbers [first, end) that reach from the first to the last entry of the period; between them may be others.
+
+    By the times that leaves say, which are hashed, and which stay when bodies go.
+    """
+    bounds, size = wanted.period.bounds, closing.size
     if not bounds:
         return 0, size
     statement = text(_PERIOD + "".join(_BOUNDS[name] for name in bounds))
     row = (await connection.execute(statement, {"size": size} | bounds)).one()
-    if row.first is None and wanted.or_nothing:
-        before = await _before(connection, wanted.period, size)
-        return before, before
-    if row.first is None:
+    first, end = row.first, row.end
+    if first is None:
+        first = end = await _before(connection, wanted.period, size)
+    if wanted.joins is not None:
+        first = min(first, wanted.joins)
+    first, end = await _widened(connection, first, end, closing)
+    if first == end and not wanted.or_nothing:
         query = wanted.period.as_query
         said = " ".join(f"{name} {value}" for name, value in query.items())
         raise NothingRecorded(f"from, to: no signed entry was recorded {said}", field=next(iter(query)))
-    return row.first, row.end
+    return first, end
 
 
 async def _before(connection: AsyncConnection, period: Period, size: int) -> int:
     """How many of `size` entries come before the first that was recorded after an empty period; all where none was."""
     if period.end is None:
         return size
-    found: int | None = (await connection.execute(_AFTER, {"size": size, "end": period.end})).scalar()
+    found: int | None = (await connection.execute(_AFTER, {"size": size, "end": period.end})).one().first
     return size if found is None else found
+
+
+async def _widened(connection: AsyncConnection, first: int, end: int, closing: SignedCheckpoint) -> tuple[int, int]:
+    """The same numbers and those beside them of leaves that are missing or not what was hashed, until one is.
+
+    Whatever time such a leaf says, it may be one of the period; with any of them in it no verifier takes the file for whole.
+    """
+    rows = await connection.execute(_BESIDE, {"first": first, "end": end, "size": closing.size, "beside": BESIDE})
+    try:
+        root = closing.tree_head.root
+    except LogDamaged:
+        return first, end  # nothing is signed that a leaf could lead to, and the file says so
+    genuine = await paths(connection, [logged(row) for row in rows], closing.size, root)
+    before = range(first - 1, max(first - BESIDE, 0) - 1, -1)
+    behind = range(end, min(end + BESIDE, closing.size))
+    lost_before = list(takewhile(lambda seq: seq not in genuine, before))
+    lost_behind = list(takewhile(lambda seq: seq not in genuine, behind))
+    return first - len(lost_before), end + len(lost_behind)
 
 
 async def _chain_before(connection: AsyncConnection, first: int) -> bytes:

@@ -3,11 +3,13 @@
 No proof leaves that does not lead to the root which was signed.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.audit.format.merkle import consistency_spans, inclusion_spans, is_consistent, root_by_inclusion
+from app.audit.format.leaf import leaf_hash
+from app.audit.format.merkle import consistency_spans, covering, fold, inclusion_spans, is_consistent, root_by_inclusion
 from app.audit.format.proof_file import proof_text
 from app.audit.reading import hashes
 from app.audit.reading.checkpoints import NoCheckpoint, SignedCheckpoint, certificates, checkpoint_at, signer_of
@@ -64,3 +66,20 @@ async def consistency(connection: AsyncConnection, old_size: int, new_size: int 
     if not is_consistent(old.size, new.size, old.tree_head.root, new.tree_head.root, path):
         raise LogDamaged(f"the checkpoints of sizes {old.size} and {new.size} are not of one log that only grew")
     return Extension(old, new, path)
+
+
+async def paths(connection: AsyncConnection, entries: Sequence[Logged], size: int, root: bytes) -> dict[int, list[bytes]]:
+    """The path of each entry whose leaf, as it says now, leads to `root` of the tree of `size`, by its number; of others none.
+
+    For some hundred at a time: they share what they need of the tree, at most 511 hashes for each and every eight levels.
+    """
+    spans = {one.seq: inclusion_spans(one.seq, size) for one in entries if 0 <= one.seq < size}
+    known = await hashes.subtrees(connection, {piece for path in spans.values() for span in path for piece in covering(*span)})
+    found: dict[int, list[bytes]] = {}
+    for one in entries:
+        pieces = [[known.get(piece) for piece in covering(*span)] for span in spans.get(one.seq, ())]
+        path = [fold([piece for piece in each if piece]) for each in pieces if all(each)]
+        complete = one.seq in spans and len(path) == len(pieces)
+        if complete and root_by_inclusion(leaf_hash(one.leaf.text), one.seq, size, path) == root:
+            found[one.seq] = path
+    return found

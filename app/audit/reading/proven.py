@@ -19,11 +19,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.audit.format.checkpoint import NoteRefused, key_id, open_note
 from app.audit.format.leaf import parse_body
-from app.audit.format.merkle import inclusion_spans, root_by_inclusion
-from app.audit.reading import hashes
 from app.audit.reading.checkpoints import FRESH_WITHIN_S, LOOK_EVERY_S, SignedCheckpoint, certificates, fresh, signer_of
 from app.audit.reading.entries import BODY, COLUMNS, Logged, logged
 from app.audit.reading.hashes import LogDamaged
+from app.audit.reading.proofs import paths
 from app.clock import Clock
 from app.errors import DependencyDown
 from app.observability.metrics import Metrics
@@ -174,13 +173,8 @@ def _body(entry: Logged) -> Mapping[str, Any]:
 
 
 async def _proven(connection: AsyncConnection, said: Sequence[tuple[Logged, Mapping[str, Any]]], size: int, root: bytes) -> list[Proven]:
-    spans = {entry.seq: inclusion_spans(entry.seq, size) for entry, _ in said}
-    wanted = sorted({span for path in spans.values() for span in path})
-    known = dict(zip(wanted, await hashes.spans(connection, wanted), strict=True))
-    proven = []
-    for entry, body in said:
-        path = [known[span] for span in spans[entry.seq]]
-        if root_by_inclusion(entry.leaf_hash, entry.seq, size, path) != root:
+    known = await paths(connection, [entry for entry, _ in said], size, root)
+    for entry, _ in said:
+        if entry.seq not in known:
             raise LogDamaged(f"the hashes of the log do not lead from entry {entry.seq} to the root of its checkpoint of size {size}")
-        proven.append(Proven(entry, body, path))
-    return proven
+    return [Proven(entry, body, known[entry.seq]) for entry, body in said]

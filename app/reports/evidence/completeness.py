@@ -34,15 +34,18 @@ def _has_members(kind: str, outcome: str, names: frozenset[str]) -> bool:
     return True
 
 
-_TEXTS = frozenset(
-    ("approval_id", "article", "at", "breach", "expires", "from", "legal_basis", "model", "request", "subject", "tenant", "whom")
-)
+_TEXTS = frozenset(("approval_id", "article", "at", "breach", "expires", "from", "legal_basis", "model", "request", "subject", "whom"))
 
 
 def is_readable(entry: Logged) -> bool:
-    """Whether it is complete, and texts are what the registers and approvals read of it: of whatever else they would be misled."""
-    texts = (entry.body.get(name) for name in _TEXTS)
-    return is_complete(entry) and all(value is None or isinstance(value, str) for value in texts)
+    """Whether it is complete, and texts are what the registers and approvals read of it: of whatever else they would be misled.
+
+    A tenant is there, and may be null; of the others one that is there is text.
+    """
+    body = entry.body
+    if "tenant" not in body or not isinstance(body["tenant"], str | None):
+        return False
+    return is_complete(entry) and all(isinstance(body.get(name, ""), str) for name in _TEXTS)
 
 
 def _text(value: object) -> bool:

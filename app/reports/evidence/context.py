@@ -15,15 +15,14 @@ from typing import Any
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.audit.format.checkpoint import Checkpoint
 from app.audit.reading.entries import BODY, COLUMNS, logged
 from app.instants import rfc3339
 from app.reports.evidence.accesses import ACCESS
 from app.reports.evidence.approvals import APPROVAL_KINDS
-from app.reports.evidence.facts import Group, Logged, RetentionClass
+from app.reports.evidence.facts import Closing, Group, Logged, RetentionClass
 from app.reports.evidence.proven import proven
 from app.reports.evidence.registers import BREACH_KINDS, REQUEST_KINDS
-from app.reports.evidence.retention import classes
+from app.reports.evidence.retention import kept
 from app.reports.nights.night import Night
 
 MOST_OLDER = 2000
@@ -75,16 +74,19 @@ class Context:
     retention: Sequence[RetentionClass] = ()
     unproven: Sequence[int] = ()
     """Numbers of entries that are not what the closing checkpoint signs."""
+    proofs: Mapping[int, str] = field(default_factory=dict)
+    """Of each entry that was read, by its number, the proof as text."""
     cut: frozenset[Group] = frozenset()
 
 
-async def context_of(connection: AsyncConnection, night: Night, checkpoint: Checkpoint) -> Context:
-    """What the log says beyond `night`, proven by `checkpoint`, the one that closes the night's export. Takes seconds in a large log.
+async def context_of(connection: AsyncConnection, night: Night, closing: Closing | None) -> Context:
+    """What the log says beyond `night`, proven by what closes the night's export. Takes seconds in a large log.
 
-    For Transactions with a time-out of minutes.
+    Where nothing closes it nothing is proven: what is found is named as such, and all that depends on it is unknown. For Transactions with
+    a time-out of minutes.
     """
     await connection.execute(_PATIENCE)
-    looking = _Looking(connection, checkpoint)
+    looking = _Looking(connection, closing)
     before = {"before": night.begin}
     older = {
         "requests": await looking.find("requests", _OF_KINDS, before | {"kinds": list(REQUEST_KINDS)}),
@@ -95,11 +97,13 @@ async def context_of(connection: AsyncConnection, night: Night, checkpoint: Chec
         ],
     }
     tenants = await looking.find("tenants", _TENANTS, {"before": night.end}, MOST_TENANTS)
+    retention = await looking.kept(night.end)
     return Context(
         tenants=sorted({str(entry.body.get("tenant")) for entry in tenants if entry.kind in QUOTA_KINDS}),
         older=older,
-        retention=await classes(connection, night.end),
-        unproven=sorted(looking.unproven),
+        retention=retention,
+        unproven=sorted(set(looking.unproven)),
+        proofs=dict(sorted(looking.proofs.items())),
         cut=frozenset(looking.cut),
     )
 
@@ -115,10 +119,11 @@ def _waits(entry: Logged) -> bool:
 class _Looking:
     """Looks for entries, and proves each."""
 
-    def __init__(self, connection: AsyncConnection, checkpoint: Checkpoint) -> None:
+    def __init__(self, connection: AsyncConnection, closing: Closing | None) -> None:
         self._connection = connection
-        self._checkpoint = checkpoint
+        self._closing = closing
         self.unproven: list[int] = []
+        self.proofs: dict[int, str] = {}
         self.cut: set[Group] = set()
 
     async def find(self, group: Group, statement: Any, parameters: Mapping[str, Any], most: int | None = None) -> list[Logged]:
@@ -128,7 +133,24 @@ class _Looking:
         rows = [logged(row) for row in found]
         if len(rows) > most:
             self.cut.add(group)
-        result = await proven(self._connection, [row for row in rows[:most] if row.seq < self._checkpoint.size], self._checkpoint)
-        self.unproven += result.unproven
+        result = await proven(self._connection, [row for row in rows[:most] if self._covers(row.seq)], self._closing)
+        self._take(group, result.unproven, result.proofs)
         # What stands beside a body found it; what it says itself counts.
         return [entry for entry in result.entries[::-1] if entry.recorded < rfc3339(parameters["before"])]
+
+    async def kept(self, before: datetime) -> Sequence[RetentionClass]:
+        """The retention classes."""
+        result = await kept(self._connection, before, self._closing)
+        self._take("retention", result.unproven, result.proofs)
+        if not result.known:
+            self.cut.add("retention")
+        return result.classes
+
+    def _covers(self, seq: int) -> bool:
+        return self._closing is None or seq < self._closing.checkpoint.size
+
+    def _take(self, group: Group, unproven: Sequence[int], proofs: Mapping[int, str]) -> None:
+        self.unproven += unproven
+        self.proofs |= proofs
+        if unproven or self._closing is None:
+            self.cut.add(group)

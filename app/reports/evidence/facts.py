@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
+from app.audit.format.checkpoint import Checkpoint
 from app.audit.verification.report import Report
 from app.reports.nights.night import Night
 
@@ -162,6 +163,10 @@ class Unmet:
     """Number of the entry that says so; None where there is none: its lease had not ended, or the process that should have written it."""
 
 
+RootFrom = Literal["given", "pinned", "log"]
+"""Where the root certificate comes from that the log is checked under: from elsewhere; from the log, as in an earlier report; from the log alone."""
+
+
 @dataclass(frozen=True, slots=True)
 class Integrity:
     """What checking the exported log found, and what protects it."""
@@ -176,6 +181,7 @@ class Integrity:
     """SM3 fingerprint of the root certificate of the log, in hex."""
     anchors: int
     """Checkpoints kept elsewhere that were compared; 0 where none were given."""
+    root_from: RootFrom = "given"
     unproven: Sequence[int] = ()
     """Numbers of older entries that the reports needed, and that no proof leads from to the closing checkpoint: they are left out."""
 
@@ -186,13 +192,22 @@ class Integrity:
 
 
 @dataclass(frozen=True, slots=True)
+class Closing:
+    """The checkpoint that closes the export, which the verifier accepted: under it older entries are proven."""
+
+    checkpoint: Checkpoint
+    note: str
+    """The same as signed."""
+
+
+@dataclass(frozen=True, slots=True)
 class RetentionClass:
     """What the log holds of one retention class: how long it must be kept, and since when there is something."""
 
     name: str
     days: int
     oldest: str | None
-    """When its oldest body that is still there was recorded; None where there is none."""
+    """When its oldest body that is still there was recorded, by its proven leaf; None where there is none, or no proof of it."""
     entries: int | None
     """How many bodies are there; None where counting took too long."""
     seq: int | None = None
@@ -240,7 +255,7 @@ class Declared:
     approval: frozenset[str] = frozenset()
 
 
-Group = Literal["tenants", "requests", "breaches", "approvals", "unconfirmed"]
+Group = Literal["tenants", "requests", "breaches", "approvals", "unconfirmed", "retention"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +303,9 @@ class Evidence:
     more_consultations: int = 0
     """Accesses beyond those that `consultations` has room for; the CSV has all."""
     cut: frozenset[Group] = frozenset()
-    """Of what there is more in the older log than a report reads: what depends on all of it is unknown."""
+    """Of what there is more than a report reads, or something that is not proven: what depends on all of it is unknown."""
+    older: Sequence[tuple[int, str]] = ()
+    """Numbers of the older entries that the reports are made of, each with its proof as text (app/audit/format/proof_file.py)."""
 
     def of(self, kind: str) -> Listed:
         """The entries of `kind`."""

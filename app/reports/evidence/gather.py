@@ -119,6 +119,7 @@ class _Gathering:
             purged=self._purged,
             sealed=dict(sorted(self._coverage.sealed.items())),
             cut=context.cut,
+            older=tuple(context.proofs.items()),
         )
 
     def _with_older(self, group: str, kinds: Iterable[str], listed: dict[str, Listed]) -> list[Logged]:

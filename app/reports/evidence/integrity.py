@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from app.audit.format.checkpoint import NoteRefused, parse_note
 from app.audit.format.export_file import LineRefused, NotAnExport, lines, read_header
 from app.audit.verification.report import NotChecked
 from app.audit.verification.text import report_lines
 from app.audit.verification.verify import verify
 from app.clock import Clock
-from app.reports.evidence.facts import Integrity
+from app.reports.evidence.facts import Closing, Integrity
 from app.signing.certificates import Certificate
 
 
@@ -34,6 +35,16 @@ def integrity_of(export: Path, root: Certificate, clock: Clock, anchors: Sequenc
 def with_unproven(integrity: Integrity, unproven: Sequence[int]) -> Integrity:
     """The same, and that no proof leads from these older entries to the closing checkpoint."""
     return replace(integrity, unproven=tuple(sorted({*integrity.unproven, *unproven})))
+
+
+def closing_of(integrity: Integrity) -> Closing | None:
+    """What closes the export; None where the verifier did not accept it, or the file does not lead to it: then it proves nothing."""
+    try:
+        said, _ = parse_note(integrity.note)
+    except NoteRefused:
+        return None
+    accepted = (integrity.report.size, integrity.report.root) == (said.size, said.root.hex())
+    return Closing(said, integrity.note) if accepted else None
 
 
 def _note(export: Path) -> str:

@@ -1,38 +1,68 @@
 """What the log still holds of each retention class, by the shelves that its bodies stand on.
 
+The oldest body of a class is proven like any older entry. That there are no other classes, how many bodies there are, and what was there
+and is gone, is not proven by it.
+
 When down: DatabaseDown. Counting the bodies of a large log takes longer than a report may wait: then their number is unknown.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from psycopg.errors import QueryCanceled
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.instants import rfc3339
-from app.reports.evidence.facts import RetentionClass
+from app.audit.format.checkpoint import MAX_SIZE
+from app.audit.reading.entries import BODY, COLUMNS, logged
+from app.reports.evidence.facts import Closing, RetentionClass
+from app.reports.evidence.proven import proven
 
 COUNTING_MS = 10_000
 _SHELF = re.compile(r"body_(d[1-9][0-9]{2,3})_([0-9]{4})_([0-9]{2})", re.ASCII)
 _SHELVES = text("SELECT relname FROM pg_inherits JOIN pg_class ON oid = inhrelid WHERE inhparent = 'audit.body'::regclass")
-_OLDEST = text("SELECT seq, recorded FROM audit.body WHERE shelf = :shelf AND recorded < :before ORDER BY seq LIMIT 1")
+_OLDEST = text("SELECT seq FROM audit.body WHERE shelf = :shelf AND recorded < :before AND seq < :size ORDER BY seq LIMIT 1")
+_LEAF = text(f"SELECT {COLUMNS} FROM audit.leaf JOIN {BODY} WHERE leaf.seq = :seq")  # noqa: S608 - constants
 _COUNT = text("SELECT split_part(shelf, '-', 1) AS name, count(*) AS bodies FROM audit.body WHERE recorded < :before GROUP BY 1")
 _QUICKLY = text(f"SELECT set_config('statement_timeout', '{COUNTING_MS}', true)")
 
 
-async def classes(connection: AsyncConnection, before: datetime) -> list[RetentionClass]:
-    """Each class that has a shelf, with what was recorded before `before`, by days."""
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """All classes, by days."""
+
+    classes: Sequence[RetentionClass]
+    unproven: Sequence[int]
+    """Numbers of bodies that are the oldest of their class, and not proven."""
+    proofs: Mapping[int, str]
+    known: bool
+    """Whether each class has a name that says its days, and its oldest body is proven."""
+
+
+async def kept(connection: AsyncConnection, before: datetime, closing: Closing | None) -> Kept:
+    """Each class that has a shelf, with what was recorded before `before` and lies under `closing`."""
+    size = MAX_SIZE if closing is None else closing.checkpoint.size
     names = [row.relname for row in await connection.execute(_SHELVES)]
     counts = await _counts(connection, before)
-    found = []
+    found: list[RetentionClass] = []
+    unproven: list[int] = []
+    proofs: dict[int, str] = {}
     for name, shelves in _by_class(names).items():
-        seq, oldest = await _oldest(connection, shelves, before)
+        seq = await _oldest(connection, shelves, {"before": before, "size": size})
+        result = await proven(connection, [logged(row) for row in await connection.execute(_LEAF, {"seq": seq})], closing)
+        entry = next(iter(result.entries), None)
         bodies = None if counts is None else counts.get(name, 0)
-        found.append(RetentionClass(name, int(name[1:]), oldest, bodies, seq))
-    return sorted(found, key=lambda one: one.days)
+        since, number = (entry.recorded, entry.seq) if entry else (None, None)
+        found.append(RetentionClass(name, int(name[1:]), since, bodies, number))
+        if seq is not None and entry is None:
+            unproven.append(seq)
+        proofs |= result.proofs
+    known = not unproven and all(map(_SHELF.fullmatch, names))
+    return Kept(sorted(found, key=lambda one: one.days), unproven, proofs, known)
 
 
 def _by_class(tables: Iterable[str]) -> dict[str, list[str]]:
@@ -44,13 +74,13 @@ def _by_class(tables: Iterable[str]) -> dict[str, list[str]]:
     return classes
 
 
-async def _oldest(connection: AsyncConnection, shelves: Iterable[str], before: datetime) -> tuple[int | None, str | None]:
-    """Number and instant of the first body of the first of these shelves that has one."""
+async def _oldest(connection: AsyncConnection, shelves: Iterable[str], bounds: Mapping[str, Any]) -> int | None:
+    """The number of the first body within `bounds` of the first of these shelves that has one."""
     for shelf in shelves:
-        row = (await connection.execute(_OLDEST, {"shelf": shelf, "before": before})).one_or_none()
-        if row is not None:
-            return row.seq, rfc3339(row.recorded)
-    return None, None
+        found: int | None = (await connection.execute(_OLDEST, {"shelf": shelf, **bounds})).scalar()
+        if found is not None:
+            return found
+    return None
 
 
 async def _counts(connection: AsyncConnection, before: datetime) -> dict[str, int] | None:

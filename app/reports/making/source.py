@@ -13,7 +13,6 @@ from typing import BinaryIO
 
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from app.audit.format.checkpoint import Checkpoint, parse_note
 from app.audit.format.export_file import Header, lines
 from app.audit.reading.checkpoints import certificates
 from app.audit.reading.export import Wanted
@@ -23,9 +22,9 @@ from app.instants import Period
 from app.observability.metrics import Metrics
 from app.reports.content.csv_files import EntriesCsv
 from app.reports.evidence.context import Context, context_of
-from app.reports.evidence.facts import Declared, Evidence, Integrity
+from app.reports.evidence.facts import Closing, Declared, Evidence, Integrity
 from app.reports.evidence.gather import gather
-from app.reports.evidence.integrity import integrity_of
+from app.reports.evidence.integrity import closing_of, integrity_of
 from app.reports.making.progress import Progress
 from app.reports.nights.night import LATE, Night
 from app.signing.certificates import Certificate
@@ -73,7 +72,7 @@ class Source:
     async def evidence(self, night: Night, export: Path, integrity: Integrity, declared: Declared, csv: BinaryIO) -> tuple[Evidence, int]:
         """What the export says of the night, and the number of rows: each of its entries is written to `csv` while it passes."""
         self.progress.stage(night, "gather")
-        context = await self._context(night, parse_note(integrity.note)[0])
+        context = await self._context(night, closing_of(integrity))
         table, total = EntriesCsv(csv), integrity.report.end - integrity.report.first
 
         def gathered() -> Evidence:
@@ -94,9 +93,9 @@ class Source:
                 self.progress.entries(min(number, total), total)
             yield line
 
-    async def _context(self, night: Night, checkpoint: Checkpoint) -> Context:
+    async def _context(self, night: Night, closing: Closing | None) -> Context:
         async def look(connection: AsyncConnection) -> Context:
-            return await context_of(connection, night, checkpoint)
+            return await context_of(connection, night, closing)
 
         return await self._transactions("report context", CONTEXT_MS).run(look)
 
