@@ -29,7 +29,7 @@ from app.reports.content.parts import (
 from app.reports.content.wording import gdpr as wording
 from app.reports.content.wording import terms
 from app.reports.document import Column, Text, Words
-from app.reports.evidence.facts import Breach, Evidence, SubjectRequest
+from app.reports.evidence.facts import Breach, Evidence, Logged, SubjectRequest
 
 HOUR, DAY = 3600, 86_400
 REQUESTS = (
@@ -116,12 +116,18 @@ def _entries(title: Words, evidence: Evidence, operators: Operators, kinds: Sequ
             pseudonym(said(entry, "subject")),
             shown(entry.body.get("request")),
             named(terms.OUTCOMES, entry.outcome),
-            shown("; ".join(filter(None, (entry.body.get("legal_basis"), reasons_text(entry.body.get("reasons")))))),
+            _grounds(entry),
         )
         for entry in listed.entries
     ]
     none = wording.NO_ERASURES if title == wording.ERASURES else wording.NO_HANDLING
     return table_section(title, HANDLING, rows, none, listed.total)
+
+
+def _grounds(entry: Logged) -> str:
+    """What it rests on, and why, in one line."""
+    basis, reasons = entry.body.get("legal_basis"), reasons_text(entry.body.get("reasons"))
+    return "; ".join(each for each in (basis and shown(basis), reasons) if each) or terms.DASH
 
 
 def _breach(each: Breach, now: datetime) -> Sequence[Text]:

@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 
+import orjson
 import pytest
 
+from app.audit.records.entry import canonical
 from app.reports.evidence.facts import Breach, Evidence, SubjectRequest
 from tests.fixtures.night import ANNA, NightLog, answer, eventful, quota, request
 from tests.fixtures.report_content import cells, gdpr_of
@@ -47,6 +49,14 @@ def test_clock_of_a_breach(known: str, due: str, told: str | None, clock: str) -
     assert row[4] == clock
     assert row[5] == "unknown"
     assert row[7] == "3, 4"
+
+
+def test_a_ground_that_is_no_text_stops_no_report() -> None:
+    """It is printed as JSON, like every other value that an entry should not have."""
+    (erasure,) = [entry for entry in eventful() if entry.kind == "subject.erasure"]
+    body = canonical(orjson.loads(erasure.body) | {"legal_basis": {"a": [1]}})
+    (row,) = cells(gdpr_of(NightLog.of(replace(erasure, body=body)).evidence()), "Erasures")
+    assert row[7] == '{"a":[1]}'
 
 
 def test_telling_people_is_not_telling_the_authority() -> None:

@@ -1,10 +1,14 @@
 """Whether an entry has what an audit record must have."""
 
+from dataclasses import replace
+
+import orjson
 import pytest
 
-from app.reports.evidence.completeness import is_complete
+from app.audit.records.entry import Entry, canonical
+from app.reports.evidence.completeness import is_complete, is_readable
 from app.reports.evidence.facts import Logged
-from tests.fixtures.night import NOON, as_logged, eventful, read
+from tests.fixtures.night import NOON, NightLog, as_logged, breach, eventful, read, request
 
 WHOLE = dict(as_logged(0, read(NOON)).body)
 
@@ -33,3 +37,24 @@ def test_a_kind_of_a_later_version_needs_something_beside_the_envelope():
 
     assert is_complete(Logged(0, later, "d400"))
     assert not is_complete(Logged(0, bare, "d400"))
+
+
+@pytest.mark.parametrize("changes", [{"expires": None}, {"tenant": 5}, {"request": ["x"]}, {"from": 7}])
+def test_what_is_not_text_says_nothing_to_a_register(changes: dict[str, object]):
+    """A null in the place of a date is as little as a number; a tenant may be null."""
+    body = dict(as_logged(0, request("request-1")).body)
+    assert is_readable(Logged(0, body, "d400"))
+    assert is_readable(Logged(0, body | {"tenant": None}, "d400"))
+    assert not is_readable(Logged(0, body | changes, "d400"))
+
+
+def test_an_entry_without_a_member_stops_no_night():
+    """Whoever may write to the intake can hand over a request or a breach without a tenant: it is counted as incomplete, and no more."""
+    entries = [_without(entry, "tenant") for entry in (request("request-1"), breach("breach-1"))]
+    evidence = NightLog.of(*entries).unverified()
+    assert (evidence.entries, list(evidence.requests), list(evidence.breaches)) == (2, [], [])
+
+
+def _without(entry: Entry, name: str) -> Entry:
+    body = {member: value for member, value in orjson.loads(entry.body).items() if member != name}
+    return replace(entry, body=canonical(body))
