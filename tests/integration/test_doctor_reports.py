@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.fixtures.doctor import external
+from tests.fixtures.report_content import unprintable_clauses
 
 pytestmark = pytest.mark.usefixtures("forbidden")
 UNREACHED = "postgresql://nobody@localhost:1/nothing"
@@ -24,6 +25,14 @@ def test_what_reports_need_is_there(tmp_path: Path):
     assert {told[name][0] for name in ("clauses", "reports", "reportkeys", "nightly")} == {"ok"}
     assert told["reports"][1] == f"{tmp_path / 'reports'}: 0 nights"
     assert told["nightly"][1] == "serve has them made at 01:00 Asia/Shanghai of the day after"
+
+
+def test_wording_that_the_font_lacks_is_named(tmp_path: Path):
+    """A font that lacks a character of a clause is found before a night fails, and the character named."""
+    folder = unprintable_clauses(tmp_path / "clauses")
+    level, message = found(tmp_path, report={"clauses": str(folder)})["font"]
+    assert level == "warn"
+    assert "lacks characters of the reports' own wording: 😀[U+1F600]" in message
 
 
 @pytest.mark.parametrize(

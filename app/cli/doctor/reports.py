@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,8 @@ from app.cli.doctor.probe import nearest
 from app.errors import ConfigError
 
 if TYPE_CHECKING:
+    from app.reports.clauses.loading import Clauses
+    from app.reports.content.register import Register
     from app.settings import Settings
 
 
@@ -22,25 +25,40 @@ def reports(settings: "Settings", var: Path) -> Iterator[Finding]:
 
 
 def font(settings: "Settings") -> Finding:
-    """Whether the font of the reports is there and has Latin and Chinese; without one serve runs, and no report is made."""
-    from app.reports.layout.font import Font, FontRefused, font_file
+    """Whether the font of the reports is there and has every character of their wording; else serve runs, and no report is made."""
+    from app.reports.layout.font import Font, FontRefused, check_template, font_file
 
     try:
         opened = Font(font_file(settings.font))
+        check_template(opened, _said(settings))
     except FontRefused as error:
         return Finding("font", "fail" if settings.font else "warn", error.message.removeprefix("font: "), error.advice)
     return Finding("font", "ok", f"{opened.title}, {opened.path}")
 
 
-def _wording(settings: "Settings") -> Finding:
+def _said(settings: "Settings") -> Iterator[str]:
+    """All that reports say by themselves; without clauses and register where these are wrong, which is a finding of its own."""
+    from app.reports.content.texts import template_texts
+    from app.reports.subjects.binding import wording_texts
+
+    yield from wording_texts()
+    with suppress(ConfigError):
+        yield from template_texts(*_read(settings))
+
+
+def _read(settings: "Settings") -> "tuple[Clauses, Register]":
     from app.reports.clauses.loading import load_clauses
     from app.reports.clauses.measures import MEASURES
     from app.reports.content.register import load_register
 
     given = settings.report
+    clauses = load_clauses(MEASURES, Path(given.clauses) if given.clauses else None)
+    return clauses, load_register(Path(given.register_file) if given.register_file else None)
+
+
+def _wording(settings: "Settings") -> Finding:
     try:
-        clauses = load_clauses(MEASURES, Path(given.clauses) if given.clauses else None)
-        register = load_register(Path(given.register_file) if given.register_file else None)
+        clauses, register = _read(settings)
     except ConfigError as error:
         return Finding("clauses", "fail", f"{error.message}; no report is made", error.advice)
     judged = len(clauses.mlps) + len(clauses.gdpr)

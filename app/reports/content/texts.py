@@ -20,10 +20,15 @@ WORDING: tuple[ModuleType, ...] = (clause_wording, cover, gdpr, integrity, secti
 
 
 def template_texts(clauses: Clauses, register: Register) -> Iterator[str]:
-    """Each text that a report can have beside data from the log."""
-    for module in (*WORDING, judging):
-        yield from _texts([value for name, value in vars(module).items() if name.lstrip("_").isupper()])
+    """Each text that a night's report can have beside data from the log."""
+    yield from constants(*WORDING, judging)
     yield from _texts([VERDICTS, clauses, register, [each.label for each in MEASURES.values()]])
+
+
+def constants(*modules: ModuleType) -> Iterator[str]:
+    """Each text in the constants of these modules."""
+    for module in modules:
+        yield from _texts([value for name, value in vars(module).items() if name.lstrip("_").isupper()])
 
 
 def _texts(value: Any) -> Iterator[str]:

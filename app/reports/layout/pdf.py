@@ -5,7 +5,7 @@ Nothing in a text is markup, a link or an address that is fetched: texts are dra
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from io import BytesIO
 from typing import Any
@@ -46,6 +46,11 @@ WHOLE_PAGE = HEIGHT - 1
 """More room than this is at the top of a page alone."""
 PAGE = Words("页", "page")
 NOT_ALL = Words("此处列出 {total} 行中的 {here} 行；CSV 文件含全部。", "{here} of {total} rows stand here; the CSV file has them all.")
+LACKING = Words(
+    "字体没有的或不可见的字符：本文件中 {count} 处印作 [U+XXXX]；同一文件夹中的表格文件保留原文。",
+    "Characters that the font lacks, or that would not be seen, print as [U+XXXX]: {count} in this file. The tables beside it have them as "
+    "they are.",
+)
 _ALL = "pages"
 
 
@@ -60,8 +65,19 @@ class Rendered:
 
 
 def render(document: Document, font: Font) -> Rendered:
-    """Lay a document out on A4. Raises FontRefused where the font lacks characters of the layout's own words."""
-    check_template(font, map(both, (NONE, CONTINUED, ALL_ZERO, NOT_ALL, PAGE)))
+    """Lay a document out on A4. Raises FontRefused where the font lacks characters of the layout's own words.
+
+    Where it lacks others, the cover says how many: they are known once all is laid out, so it is laid out again.
+    """
+    check_template(font, map(both, (NONE, CONTINUED, ALL_ZERO, NOT_ALL, PAGE, LACKING)))
+    rendered = _laid_out(document, font)
+    if count := sum(rendered.missing.values()):
+        told = replace(document, cover=[Paragraph(_filled(LACKING, count=count), "warning"), *document.cover])
+        return replace(_laid_out(told, font), missing=rendered.missing)
+    return rendered
+
+
+def _laid_out(document: Document, font: Font) -> Rendered:
     setter, file = Typesetter(font), BytesIO()
     pages = _Pages(file, document, setter)
     pages.build(list(_story(document, setter)), canvasmaker=_Canvas)
@@ -180,12 +196,12 @@ def _blocks(parts: Sequence[Part], setter: Typesetter) -> Iterator[Block]:
             case Table():
                 yield table(part, setter)
                 if part.total is not None and part.total > len(part.rows):
-                    yield paragraph(Paragraph(_not_all(len(part.rows), part.total), "note"), setter)
+                    yield paragraph(Paragraph(_filled(NOT_ALL, here=len(part.rows), total=part.total), "note"), setter)
             case Lines():
                 yield typed(part, setter)
             case Chart():
                 yield Bars(part, setter)
 
 
-def _not_all(here: int, total: int) -> Words:
-    return Words(NOT_ALL.zh.format(here=here, total=total), NOT_ALL.en.format(here=here, total=total))
+def _filled(words: Words, **counts: int) -> Words:
+    return Words(words.zh.format_map(counts), words.en.format_map(counts))

@@ -20,6 +20,7 @@ from app.reports.document import Document
 from app.reports.evidence.facts import Evidence
 from app.reports.layout.pdf import render
 from app.reports.making.draft import Draft
+from app.reports.making.log_root import SAID
 from app.reports.making.materials import Materials
 from app.reports.making.progress import Progress
 from app.reports.manifest import (
@@ -142,7 +143,7 @@ class Filling:
             log=log,
             counts={**counts_of(evidence), **counted},
             verdicts={name: tally(each) for name, each in judged.items()},
-            versions={**imprint.versions, "left_out": list(self.sealer.troubles)},
+            versions={**imprint.versions, "left_out": list(self.sealer.troubles), SAID: evidence.integrity.root_from},
         )
 
 

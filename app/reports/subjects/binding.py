@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from app.reports.document import Document, Facts, Heading, Paragraph, Table, Text, Words
+from app.reports.content.texts import constants
+from app.reports.document import Document, Text
 from app.reports.layout.font import Font, check_template
 from app.reports.layout.pdf import render
 from app.reports.manifest import SIGNATURE_SUFFIX, TIME_STAMP_SUFFIX
 from app.reports.sealing.sealer import Sealed
+from app.reports.subjects import labels, wording
 from app.reports.subjects.answer import Answer, Summary
 from app.reports.subjects.drafts import Drafts
 from app.reports.subjects.pages import document
@@ -48,24 +50,13 @@ class Binder:
 
 def laid_out(document: Document, font: Font) -> bytes:
     """The document as PDF. Raises FontRefused where the font lacks characters of the report's own wording."""
-    check_template(font, _wording(document))
+    check_template(font, wording_texts())
     return render(document, font).pdf
 
 
-def _wording(document: Document) -> Iterator[str]:
-    """All that is said in both languages: what comes from the log has no translation."""
-    texts: list[Text] = [document.title, document.footer]
-    for block in (*document.cover, *document.blocks):
-        match block:
-            case Heading() | Paragraph():
-                texts.append(block.text)
-            case Facts():
-                texts += [text for pair in block.pairs for text in pair]
-            case Table():
-                texts += [column.title for column in block.columns]
-    for text in texts:
-        if isinstance(text, Words):
-            yield from (text.zh, text.en)
+def wording_texts() -> Iterator[str]:
+    """Each text that a report for one person can have beside what it tells."""
+    return constants(labels, wording)
 
 
 def _stamp(drafts: Drafts, name: str, sealed: Sealed) -> None:

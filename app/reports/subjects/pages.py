@@ -6,20 +6,11 @@ from typing import Any
 import orjson
 
 from app.instants import rfc3339
-from app.reports.document import Block, Column, Document, Facts, Heading, Lines, Paragraph, Table, Text, Words
-from app.reports.subjects import wording
+from app.reports.document import Block, Document, Facts, Heading, Lines, Paragraph, Table, Text, Words
+from app.reports.subjects import labels, wording
 from app.reports.subjects.answer import Answer, Summary
 from app.reports.subjects.view import Shown
 
-COLUMNS = (
-    Column(Words("编号", "Number"), 9, "right", mono=True),
-    Column(Words("时间 (UTC)", "Time (UTC)"), 12, mono=True),
-    Column(Words("事件、结果", "Event, outcome"), 19),
-    Column(Words("模型、用途", "Model, purpose"), 21),
-    Column(Words("理由及其他", "Reasons and more"), 36),
-    Column(Words("经办", "By"), 11),
-    Column(Words("至少保存至", "Kept until"), 12, mono=True),
-)
 _ELSEWHERE = frozenset({"action", "after", "before", "diff", "model", "purpose", "reasons", "subject", "waived"})
 """Members that have a place of their own, whose id is on the cover, or that are whole in JSON and CSV alone: states of a quota."""
 _SECONDS = len("2026-01-31T10:00:00")
@@ -74,19 +65,19 @@ def _cover(answer: Answer, summary: Summary, root: str | None) -> Iterator[Block
     person, request = answer.person, answer.request
     asked = f"{answer.legal_basis}" if request is None else f"{request.article}, {request.asked}, {request.id}"
     pairs: list[tuple[Text, Text]] = [
-        (Words("关于", "About"), wording.ROLES[person.role]),
-        (Words("标识", "Id"), person.name),
+        (labels.ABOUT, wording.ROLES[person.role]),
+        (labels.ID, person.name),
     ]
     if person.role == "subject":
-        pairs.append((Words("租户", "Tenant"), person.tenant or ""))
+        pairs.append((labels.TENANT, person.tenant or ""))
     pairs += [
-        (Words("日志中的假名", "Pseudonym in the log"), answer.pseudonym),
-        (Words("请求", "Asked for"), asked),
-        (Words("生成时间", "Made"), rfc3339(answer.made)),
-        (Words("责任单位", "Responsible"), answer.by.organization or Words("未填写", "not named")),
-        (Words("系统", "System"), answer.by.system or Words("未填写", "not named")),
-        (Words("条目数", "Entries"), str(summary.entries)),
-        (Words("检查点", "Checkpoint"), f"{answer.closing.checkpoint.tree_head.origin}, {answer.closing.checkpoint.size}"),
+        (labels.PSEUDONYM, answer.pseudonym),
+        (labels.REQUEST, asked),
+        (labels.MADE, rfc3339(answer.made)),
+        (labels.RESPONSIBLE, answer.by.organization or labels.NOT_NAMED),
+        (labels.SYSTEM, answer.by.system or labels.NOT_NAMED),
+        (labels.ENTRIES, str(summary.entries)),
+        (labels.CHECKPOINT, f"{answer.closing.checkpoint.tree_head.origin}, {answer.closing.checkpoint.size}"),
     ]
     yield Facts(pairs)
     if not summary.entries:
@@ -98,28 +89,27 @@ def _cover(answer: Answer, summary: Summary, root: str | None) -> Iterator[Block
     yield Paragraph(wording.CHECK, "note")
     pdf, pem = f"{answer.name}.pdf", f"{answer.name}-root.pem"
     yield Lines([f"sluice report verify {pdf} --root {pem}", f"sluice-verify --report {pdf} --root {pem}", f"sh verify.sh {pdf} {pem}"])
-    yield Facts([(Words("根证书的 SM3 指纹", "SM3 fingerprint of the root certificate"), root)])
+    yield Facts([(labels.ROOT, root)])
 
 
 def _told(answer: Answer, summary: Summary) -> Iterator[Block]:
-    yield Heading(Words("法律要求告知的内容", "What the law has you told"))
+    yield Heading(labels.TOLD)
     yield Facts([(label, said) for _, label, said in wording.POINTS])
     yield Paragraph(wording.SCOPE[answer.person.role], "note")
-    yield Heading(Words("概要", "In short"), 2)
-    columns = [Column(Words("事件", "Event"), 3), Column(Words("结果", "Outcome"), 2), Column(Words("条目数", "Entries"), 1, "right")]
-    yield Table(columns, [(kind, outcome, str(count)) for (kind, outcome), count in sorted(summary.kinds.items())])
+    yield Heading(labels.SUMMARY, 2)
+    yield Table(labels.SUMMARY_COLUMNS, [(kind, outcome, str(count)) for (kind, outcome), count in sorted(summary.kinds.items())])
 
 
 def _entries(summary: Summary, rows: Sequence[Sequence[Text]]) -> Iterator[Block]:
-    yield Heading(Words("全部条目", "All entries"))
+    yield Heading(labels.ALL_ENTRIES)
     if summary.entries:
-        yield Table(COLUMNS, rows, total=summary.entries if summary.entries > len(rows) else None)
+        yield Table(labels.ENTRY_COLUMNS, rows, total=summary.entries if summary.entries > len(rows) else None)
     else:
         yield Paragraph(wording.NOTHING)
 
 
 def _outside(answer: Answer, summary: Summary) -> Iterator[Block]:
-    yield Heading(Words("日志之外", "Outside of the log"), 2)
+    yield Heading(labels.OUTSIDE, 2)
     yield Paragraph(key_words(answer, summary))
     yield Facts([(table, str(count)) for table, count in answer.held.items()])
     yield Paragraph(wording.REGISTRY, "note")
@@ -135,6 +125,6 @@ def key_words(answer: Answer, summary: Summary) -> Words:
 
 
 def _proof(answer: Answer) -> Iterator[Block]:
-    yield Heading(Words("证明", "Proof"), 2)
+    yield Heading(labels.PROOF, 2)
     yield Paragraph(wording.PROOF)
     yield Lines(answer.closing.checkpoint.note.splitlines())

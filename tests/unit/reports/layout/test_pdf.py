@@ -168,6 +168,14 @@ def test_what_the_font_lacks_is_counted(report_font):
     assert text_of(rendered.pdf).count("[U+1F600]") > 1
 
 
+def test_cover_tells_how_many_characters_the_font_lacks(report_font):
+    """The first page has the number of them, as the caller gets it; without any there is no word of it."""
+    rendered = render(document(Paragraph("a\u202eb 😀😀")), report_font)
+    assert "print as [U+XXXX]: 3 in this file" in page_texts(rendered.pdf)[0].replace("\n", " ")
+    assert sum(rendered.missing.values()) == 3
+    assert "U+XXXX" not in text_of(render(document(Paragraph("ab")), report_font).pdf)
+
+
 def test_equal_documents_are_equal_bytes(report_font, tmp_path):
     """Two processes with other hash seeds, folders, zones and build dates make the same file."""
     program = (

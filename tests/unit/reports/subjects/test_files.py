@@ -18,7 +18,7 @@ from app.audit.reading.proven import Closing
 from app.reports.document import Document, Facts, Paragraph, Table, Words
 from app.reports.layout.font import Font
 from app.reports.subjects.answer import Answer, Responsible, Summary
-from app.reports.subjects.binding import laid_out
+from app.reports.subjects.binding import laid_out, wording_texts
 from app.reports.subjects.files import EntriesCsv, JsonFile
 from app.reports.subjects.pages import document, row
 from app.reports.subjects.person import Person
@@ -26,6 +26,7 @@ from app.reports.subjects.view import Shown, Texts
 from app.signing.sm2 import PrivateKey
 from tests.fixtures.entries import AT
 from tests.fixtures.pdf_text import text_of
+from tests.fixtures.report_content import whole_text
 
 KEPT = KeptKey(AT, SubjectKey(UUID(int=1), bytes(32)))
 ORIGIN = "sluice/00000000-0000-0000-0000-000000000001"
@@ -145,6 +146,15 @@ def test_a_signed_report_says_how_to_check_it():
     assert any(isinstance(one, Paragraph) and one.style == "warning" for one in blocks(ANSWER, Summary()).cover)
     assert not any(isinstance(one, Paragraph) and one.style == "warning" for one in signed.cover)
     assert facts[-1].pairs[0][1] == "ab" * 32
+
+
+def test_every_character_is_of_the_wording_or_of_the_data():
+    """The list that the font is checked with has every character that a report with data in ASCII prints, whoever it is for."""
+    listed = {char for text in wording_texts() for char in text} | set(NOTE)
+    for role in ("subject", "operator", "tenant"):
+        for root in (None, "ab" * 32):
+            one = document(replace(ANSWER, person=replace(ANSWER.person, role=role)), Summary(), [row(ENTRY)], root=root)
+            assert {char for char in whole_text(one) if not char.isascii()} - listed == set()
 
 
 def test_equal_answers_are_equal_bytes(report_font: Font):
