@@ -132,6 +132,11 @@ class ReportSettings(_Section):
     )
     clauses: str = Field("", description="folder of clauses to report on; empty: those that come with Sluice")
     keys: str = Field("", description="folder of the report keys, which are not the log's; empty: report-keys/ under --var")
+    log_root: str = Field(
+        "",
+        description="root certificate of the log (PEM) that reports are checked under, for where the log's keys are on another machine; "
+        "empty: the one in audit.keys, else the one that the log itself names, which proves little",
+    )
     passphrase: str = Field(
         "",
         repr=False,

@@ -31,7 +31,7 @@ RULES = Path(__file__).resolve().parent.parent / "rego"
 """The rules that come with Sluice."""
 
 
-REPORT_PATHS = ("path", "register_file", "clauses", "keys", "pades_key", "pades_certificates")
+REPORT_PATHS = ("path", "register_file", "clauses", "keys", "log_root", "pades_key", "pades_certificates")
 
 
 class Settings(BaseSettings):

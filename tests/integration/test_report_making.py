@@ -14,16 +14,22 @@ from app.audit.format.export_file import lines
 from app.audit.verification.verify import verify
 from app.cli.report.nightly import make_missing
 from app.database import DatabaseDown
+from app.errors import ConfigError
 from app.reports.checking.check import check
 from app.reports.evidence.readiness import NightNotOver, NightUnfinished
 from app.reports.making.draft import Draft, ShelfUnwritable
 from app.reports.making.lock import Lock, NightBusy
+from app.reports.making.log_root import given_root, trust_in
 from app.reports.manifest import Manifest
 from app.reports.nights.night import Night
 from app.reports.sealing.timestamps import NoTimeStamp, TimeStampAuthority
+from app.reports.shelf.shelf import Shelf
 from app.setting_sections import ReportSettings
+from app.signing.certificates import make_root
+from app.signing.keys import KeyFolder
+from app.signing.sm2 import PrivateKey
 from tests.fixtures.making import DAY, OPERATOR, OVER, NightLife, Watched
-from tests.fixtures.night import eventful, summary
+from tests.fixtures.night import allowed, eventful, summary
 from tests.fixtures.signing import MADE
 
 FIRST, SECOND = "2026-01-01-utc-1", "2026-01-01-utc-2"
@@ -93,6 +99,16 @@ async def test_a_night_is_made_from_the_log_to_the_shelf(over: NightLife):
     assert {file["name"]: file["sm3"] for file in entry["files"][1:]} == {file.name: file.sm3 for file in said.files}
     assert folder.stat().st_mode & 0o777 == 0o700
     assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
+
+
+async def test_characters_that_the_font_lacks_are_counted(night_life: NightLife):
+    """The manifest has how many of both reports print as [U+XXXX]: a model's name stands in the tables of accesses of both."""
+    life = night_life
+    await life.grown.intake.write(allowed(1, MADE, model="m\u202e"))
+    life.grown.clock.advance(OVER.total_seconds() * 1000)
+
+    outcome = await life.maker().make(DAY)
+    assert manifest(outcome.folder).counts["missing_characters"] >= 2
 
 
 async def test_a_night_is_made_once_and_again_where_that_is_asked_for(over: NightLife):
@@ -337,6 +353,41 @@ async def test_a_time_stamp_authority_is_asked_again_for_the_next_night(over: Ni
     left_out = [manifest(over.shelf / name).versions["left_out"] for name in over.folders()]
     assert left_out[1][0] == f"no time stamp: call {len(asked) // 2 + 1}"
     assert not set(left_out[0]) & set(left_out[1])
+
+
+async def test_a_root_that_comes_from_the_log_itself_counts_when_an_earlier_report_had_it(over: NightLife):
+    """With the log's keys elsewhere and no report.log_root, the first night's log is not checked; from the second on its root is pinned.
+
+    Another root is not trusted, not even after the reports that were made under it.
+    """
+    over.materials = dataclasses.replace(over.materials, log_root=None)
+    first = manifest((await over.maker().make(DAY)).folder)
+    second = manifest((await over.maker().make(DAY, again=True)).folder)
+    assert (first.versions["log_root"], second.versions["log_root"]) == ("log", "pinned")
+    assert first.log.verdict == second.log.verdict == "whole"
+    assert (first.verdicts["mlps"]["met"], first.verdicts["mlps"]["partly"]) == (0, 0)
+    assert second.verdicts["mlps"]["met"] > 0
+
+    shelf, root, another = Shelf(over.shelf), over.materials.keys.root, make_root(PrivateKey.generate(), MADE)
+    assert trust_in(over.grown.keys.root, shelf, root) == "pinned"
+    assert trust_in(another, shelf, root) == "log"
+    assert trust_in(over.grown.keys.root, shelf, another) == "log"  # nobody signed those reports
+
+
+def test_the_root_of_the_log_comes_from_its_setting_or_its_keys(tmp_path: Path, key_folder: KeyFolder):
+    """The file that is named counts; what is no root certificate is refused with the remedy."""
+    other = make_root(PrivateKey.generate(), MADE)
+    (tmp_path / "root.pem").write_text(other.pem)
+    (tmp_path / "none.pem").write_text("nothing")
+    for file, root in ((str(tmp_path / "root.pem"), other), ("", key_folder.root)):
+        found = given_root(file, key_folder.path)
+        assert found is not None
+        assert found.fingerprint == root.fingerprint
+    assert given_root("", tmp_path / "elsewhere") is None
+    for name in ("none.pem", "missing.pem"):
+        with pytest.raises(ConfigError, match=r"report\.log_root") as refused:
+            given_root(str(tmp_path / name), key_folder.path)
+        assert "export-public --root" in refused.value.advice
 
 
 class _Poisoned(Watched):

@@ -69,6 +69,8 @@ def _uncovered(evidence: Evidence) -> Measured:
 def _verdict(evidence: Evidence) -> Measured:
     integrity = evidence.integrity
     status = EXIT_CODES["tampered"] if integrity.unproven else EXIT_CODES[integrity.report.verdict]
+    if integrity.root_from == "log" and status != EXIT_CODES["tampered"]:
+        status = EXIT_CODES["unchecked"]  # a root that came with what it vouches for vouches for nothing
     named = (finding.seq for finding in integrity.report.findings if finding.seq is not None)
     return Measured(status, _VERIFY, first((*named, *integrity.unproven)))
 

@@ -95,6 +95,8 @@ def _warnings(evidence: Evidence) -> list[Block]:
     found: list[Text] = []
     if not evidence.integrity.whole:
         found.append(wording.NOT_WHOLE)
+    if (root_from := evidence.integrity.root_from) != "given":
+        found.append(wording.ROOT_PINNED if root_from == "pinned" else wording.ROOT_OF_LOG)
     if evidence.integrity.unproven:
         found.append(fill(wording.UNPROVEN, entries=numbers(evidence.integrity.unproven)))
     if evidence.cut:

@@ -17,6 +17,7 @@ from app.reports.content.gdpr import gdpr
 from app.reports.content.imprint import Imprint
 from app.reports.content.mlps import mlps
 from app.reports.document import Document
+from app.reports.evidence.accesses import ACCESS, ASKED
 from app.reports.evidence.facts import Evidence
 from app.reports.layout.pdf import render
 from app.reports.making.draft import Draft
@@ -153,7 +154,7 @@ def counts_of(evidence: Evidence) -> dict[str, int]:
     for one in evidence.decisions:
         counts[one.outcome] = counts.get(one.outcome, 0) + one.count
     decisions = sum(counts.values())
-    accesses = sum(one.count for one in evidence.kinds if one.kind == "sensitive.access" and one.outcome != "confirmed")
+    accesses = sum(one.count for one in evidence.kinds if one.kind == ACCESS and one.outcome in ASKED)
     return {
         "entries": evidence.entries,
         "decisions": decisions,

@@ -19,7 +19,7 @@ import asyncio
 import contextlib
 import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -31,17 +31,20 @@ from app.audit.intake.intake import Intake
 from app.audit.records.report import report_failed, report_made
 from app.errors import DependencyDown, SluiceError
 from app.instants import rfc3339
+from app.reports.evidence.facts import RootFrom
 from app.reports.evidence.readiness import NightUnfinished, check_over
 from app.reports.making.draft import Draft, drafts_of
 from app.reports.making.folder import Filling, file_line
 from app.reports.making.introduced import introduce
 from app.reports.making.lock import Lock, locked
+from app.reports.making.log_root import trust_in
 from app.reports.making.materials import Materials
 from app.reports.making.source import Source
 from app.reports.manifest import ENTRIES, LOG, MANIFEST, Manifest
 from app.reports.nights.night import Night
 from app.reports.shelf.made import Made, made_of
-from app.reports.shelf.shelf import REPORT
+from app.reports.shelf.shelf import REPORT, Shelf
+from app.signing.certificates import Certificate
 from app.transaction import Transactions
 
 SETTLED_WITHIN_S = 10.0
@@ -148,11 +151,20 @@ class Maker:
         await introduce(self.transactions, self.intake, materials.keys, at)
         with draft.writing(LOG) as file:
             header = await source.export(night, file)
-        integrity = await source.verified(night, draft.path / LOG, materials.log_root or await source.root())
+        root, root_from = await self._root()
+        integrity = replace(await source.verified(night, draft.path / LOG, root), root_from=root_from)
         with draft.writing(ENTRIES) as file:
             evidence, rows = await source.evidence(night, draft.path / LOG, integrity, materials.declared, file)
         filling = Filling(draft, materials, materials.sealer(), at, source.operator, source.progress)
         return await asyncio.get_running_loop().run_in_executor(source.worker, filling.fill, evidence, header, rows)
+
+    async def _root(self) -> tuple[Certificate, RootFrom]:
+        """The root that the log is checked under, and where it comes from."""
+        materials = self.materials
+        if materials.log_root:
+            return materials.log_root, "given"
+        root = await self.source.root()
+        return root, await asyncio.to_thread(trust_in, root, Shelf(self.shelf), materials.keys.root)
 
     async def _settled(self, until: datetime) -> None:
         """Wait until all that was recorded by then is in the log. Raises NightUnfinished, DatabaseDown."""

@@ -15,12 +15,12 @@ from app.reports.content.register import Register, load_register
 from app.reports.content.texts import template_texts
 from app.reports.evidence.facts import Declared
 from app.reports.layout.font import Font, check_template, font_file
+from app.reports.making.log_root import given_root
 from app.reports.sealing.sealer import Sealer
 from app.setting_sections import ReportSettings
 from app.settings import Settings
 from app.signing import sm2
 from app.signing.certificates import Certificate
-from app.signing.key_files import read_root
 from app.signing.keys import KeyFolder, keys_folder
 from app.signing.passphrase import passphrase_of
 from app.signing.uses import REPORTS
@@ -40,7 +40,7 @@ class Materials:
     keys: KeyFolder
     """Of the reports, open."""
     log_root: Certificate | None
-    """The root that vouches for the log, from the folder of its keys; None where that is on another machine."""
+    """The root that vouches for the log, by the settings or from the folder of its keys; None where both are elsewhere."""
     script: bytes
     """verify.sh."""
 
@@ -71,7 +71,7 @@ def load_materials(settings: Settings, var: Path, now: datetime) -> Materials:
         font=font,
         declared=Declared(frozenset(sensitive), frozenset(name for name, spec in sensitive.items() if spec.approval)),
         keys=keys,
-        log_root=read_root(keys_folder(settings, var)),
+        log_root=given_root(report.log_root, keys_folder(settings, var)),
         script=_script(),
     )
     materials.sealer()  # what it would refuse is told before anything is made

@@ -13,6 +13,16 @@ NOT_WHOLE = Words(
     "校验程序认为日志不完整或未能校验。本报告的数字以此为限。",
     "The verifier does not call the log whole. The figures of this report are worth no more than that.",
 )
+ROOT_OF_LOG = Words(
+    "校验所用的根证书取自日志本身，没有别处的来源，也与更早的报告不符或无从比对。能改写日志的人也能换掉它：日志按未校验对待。请设置 report.log_root。",
+    "The root certificate that the log was checked under was taken from the log itself, and no earlier report names the same. Whoever can "
+    "rewrite the log can exchange it, too: the log counts as not checked. Set report.log_root.",
+)
+ROOT_PINNED = Words(
+    "校验所用的根证书取自日志本身，与较早一份报告所用的相同（首次使用即信任）。要由别处证明，请设置 report.log_root。",
+    "The root certificate that the log was checked under was taken from the log itself. It is the one of an earlier report (trust on first "
+    "use). For proof from elsewhere set report.log_root.",
+)
 UNPROVEN = Words(
     "有较早的条目不能证明属于该检查点，已不予采用：{entries}",
     "Older entries that no proof leads from to the checkpoint were left out: {entries}",
