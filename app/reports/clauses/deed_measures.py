@@ -5,13 +5,11 @@ from collections.abc import Callable, Mapping
 from app.reports.clauses.clause import Measured
 from app.reports.clauses.measuring import ENTRIES, ITEMS, TIMES, Measure, Take, asked, counted, first
 from app.reports.document import Words
-from app.reports.evidence.accesses import FOLLOWING, INCIDENT
+from app.reports.evidence.accesses import ACCESS, ASKED, FOLLOWING, INCIDENT
 from app.reports.evidence.facts import Approval, Evidence
 from app.reports.nights.night import SUMMARY
 
 DECISIONS = Words("次决定", "decisions")
-_ASKED = ("allowed", "refused", "unconfirmed")
-"""How an access that is asked for can begin; others follow one of these."""
 
 
 def _decisions(*outcomes: str, but: str | None = None) -> Take:
@@ -32,8 +30,8 @@ def _late_decisions(evidence: Evidence) -> Measured:
 
 def _unapproved(evidence: Evidence) -> Measured:
     query = (
-        f"{asked('sensitive.access', 'allowed|unconfirmed')} of models that need an approval: "
-        "without `approval_id`, or of one that was not in force"
+        f"{asked('sensitive.access', 'allowed|unconfirmed')} with `approval_needed`: without `approval_id`, or of one that was not in force; "
+        "entries without `approval_needed` do not say it"
     )
     if evidence.unapproved is None:
         return Measured(None, query)
@@ -44,9 +42,10 @@ def _unmet(evidence: Evidence) -> Measured:
     incidents = evidence.of(INCIDENT)
     known = {unmet.incident for unmet in evidence.unmet}
     others = [entry.seq for entry in incidents.entries if entry.seq not in known]
-    more = incidents.total - len(incidents.entries)
     query = f"{asked('sensitive.access', 'unconfirmed')} without a later {' or '.join(FOLLOWING)} one; {asked(INCIDENT)}"
-    return Measured(len(evidence.unmet) + len(others) + more, query, first(sorted([*(one.access.seq for one in evidence.unmet), *others])))
+    total = len(evidence.unmet) + len(others) + incidents.more
+    unknown = "unconfirmed" in evidence.cut and not total
+    return Measured(None if unknown else total, query, first(sorted([*(one.access.seq for one in evidence.unmet), *others])))
 
 
 def _standing(state: str) -> Take:
@@ -75,7 +74,7 @@ MEASURES: Mapping[str, Measure] = {
     "policy_refusals": Measure(Words("规则拒绝的请求", "requests refused by a rule"), ENTRIES, counted("policy.refusal")),
     "waivers": Measure(Words("使用的豁免", "waivers used"), TIMES, counted("waiver.used")),
     "accesses_sensitive": Measure(
-        Words("对敏感模型的访问", "accesses to sensitive models"), TIMES, counted("sensitive.access", outcomes=_ASKED)
+        Words("对敏感模型的访问", "accesses to sensitive models"), TIMES, counted("sensitive.access", outcomes=ASKED)
     ),
     "accesses_allowed": Measure(Words("允许的访问", "accesses allowed"), TIMES, counted("sensitive.access", outcomes=("allowed",))),
     "accesses_refused": Measure(Words("拒绝的访问", "accesses refused"), TIMES, counted("sensitive.access", outcomes=("refused",))),

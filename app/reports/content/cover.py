@@ -10,11 +10,10 @@ from app.reports.content.parts import Chapter, Operators, fill, inline, joined, 
 from app.reports.content.wording import cover as wording
 from app.reports.content.wording import terms
 from app.reports.document import Block, Column, Facts, Lines, Paragraph, Table, Text, Words
+from app.reports.evidence.accesses import ACCESS, ASKED
 from app.reports.evidence.facts import Evidence
 
 DAY_HOURS = 24
-ASKED = ("allowed", "refused", "unconfirmed")
-"""How an access can begin; entries with other outcomes follow one of these."""
 TABLES = (Column(wording.TABLES_TITLE, 6), Column(wording.ROWS_HERE, 1.5, "right"), Column(wording.ROWS_ALL, 1.5, "right"))
 
 
@@ -46,7 +45,7 @@ def _period(evidence: Evidence) -> list[tuple[Text, Text]]:
     night, report = evidence.night, evidence.integrity.report
     total = sum(count.count for count in evidence.decisions)
     allowed = sum(count.count for count in evidence.decisions if count.outcome == "allow")
-    accesses = {count.outcome: count.count for count in evidence.kinds if count.kind == "sensitive.access"}
+    accesses = {count.outcome: count.count for count in evidence.kinds if count.kind == ACCESS}
     return [
         (wording.DAY, f"{night.day.isoformat()} {night.zone}\n[{rfc3339(night.begin)}, {rfc3339(night.end)})"),
         (wording.ENTRIES, f"{evidence.entries} / [{evidence.first}, {evidence.end})"),

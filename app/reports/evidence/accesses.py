@@ -1,7 +1,9 @@
 """What a day's accesses to sensitive models come to: who consulted what, which obligations nobody confirmed, what was not recorded. Pure."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import timedelta
 
 from app.instants import rfc3339
 from app.reports.evidence.counts import Tally
@@ -9,10 +11,15 @@ from app.reports.evidence.facts import MOST_LISTED, Approval, Consultations, Dec
 from app.reports.nights.night import Night
 
 ACCESS, INCIDENT = "sensitive.access", "obligation.unmet"
+ASKED = ("allowed", "refused", "unconfirmed")
+"""Outcomes of an access that is asked for: one entry for each."""
+MINUTE = timedelta(minutes=1)
 FOLLOWING = ("confirmed", "cancelled")
 """Outcomes of an access that follow another one: it was `unconfirmed`."""
-_Access = tuple[int, str, str | None]
-"""Number, instant, id of the approval."""
+_Access = tuple[int, str, str | None, bool | None]
+"""Number, instant, id of the approval, and whether one was needed."""
+_Pair = tuple[str, str]
+"""Tenant and model."""
 _Row = tuple[str, str, str, str | None, str, str]
 """Subject, tenant, model, purpose, outcome, retention."""
 
@@ -59,15 +66,15 @@ class Accesses:
 
     def __init__(self, night: Night, declared: Declared, earlier: Iterable[Logged] = ()) -> None:
         self.consulted = Consulted()
-        self._declared = declared
-        self._first_minute = rfc3339(night.begin)[:16]
+        self._inside = rfc3339(night.begin + MINUTE), rfc3339(night.end - MINUTE)
         self._waiting = {_decision(access): access for access in earlier}
         self._today: dict[str, Logged] = {}
         self._ended: dict[str, str] = {}
         self._incidents: dict[str, int] = {}
         self._late: list[Unmet] = []
-        self._recorded: set[str] = set()
-        self._counted: set[str] = set()
+        self._recorded: Counter[_Pair] = Counter()
+        self._counted: Counter[_Pair] = Counter()
+        self._sensitive = set(declared.sensitive)
         self._named: set[str] = set()
         self._to_approve: list[_Access] = []
 
@@ -86,12 +93,16 @@ class Accesses:
 
     def _given(self, access: Logged) -> None:
         approval, tenant, model = (_said(access, name) for name in ("approval_id", "tenant", "model"))
-        if tenant:
-            self._recorded.add(tenant)
+        said = access.body.get("approval_needed")
+        needed = said if isinstance(said, bool) else None
+        if tenant and model:
+            self._recorded[tenant, model] += 1
         if approval:
             self._named.add(approval)
-        if model in self._declared.approval:
-            self._to_approve.append((access.seq, access.recorded, approval))
+        if needed and model:
+            self._sensitive.add(model)
+        if needed is not False:
+            self._to_approve.append((access.seq, access.recorded, approval, needed))
 
     def follow(self, entry: Logged) -> None:
         """Any entry of the exported range, of this day or the first minutes of the next, which may say what became of an access."""
@@ -107,11 +118,12 @@ class Accesses:
             if (access := self._today.pop(decision, None)) is not None:
                 self.consulted.take(access, entry.outcome)
 
-    def decide(self, summary: Logged) -> None:
-        """Decisions were counted; those of the day's first minute may have been recorded before midnight."""
+    def decide(self, summary: Logged, decisions: int) -> None:
+        """Decisions were counted; accesses of those of the first and last minute may have been recorded on the other side of midnight."""
         tenant, model, minute = (_said(summary, name) for name in ("tenant", "model", "minute"))
-        if summary.outcome == "allow" and tenant and model in self._declared.sensitive and (minute or "")[:16] != self._first_minute:
-            self._counted.add(tenant)
+        begin, end = self._inside
+        if summary.outcome == "allow" and tenant and model and minute and begin <= minute < end:
+            self._counted[tenant, model] += decisions
 
     def finish(self) -> list[Unmet]:
         """What nobody confirmed in time, in the order of the log; no more is taken afterwards."""
@@ -124,25 +136,37 @@ class Accesses:
         """Those of `entries` that made the approvals which the day's accesses name."""
         return [entry for entry in entries if _said(entry, "approval_id") in self._named]
 
-    def unapproved(self, standing: Iterable[Approval], *, all_known: bool) -> Numbered | None:
-        """Accesses that needed an approval and had none which covered them; None where they name one that may only not be known."""
+    def unapproved(self, standing: Iterable[Approval], *, all_older: bool, all_today: bool) -> Numbered | None:
+        """Accesses that needed an approval and had none which covered them, by what their entries say of it.
+
+        None where there may be some: an entry of before this was written down does not say it, an approval may only not have been read
+        (unless `all_older`), or not what came after it (unless `all_today`).
+        """
         known = {approval.id: approval for approval in standing}
-        tally = Tally()
-        for seq, at, name in self._to_approve:
+        tally, doubts = Tally(), False
+        for seq, at, name, needed in self._to_approve:
             approval = known.get(name) if name else None
-            if name and approval is None and not all_known:
-                return None
-            if approval is None or not approval.covers(at):
+            if approval is not None and approval.covers(at):
+                doubts |= not all_today
+            elif needed is None or (name and approval is None and not (all_older and all_today)):
+                doubts = True
+            else:
                 tally.add(seq)
-        return tally.numbered()
+        found = tally.numbered()
+        return None if doubts and not found.total else found
 
     def uncovered(self) -> list[str]:
-        """Tenants with counted decisions that gave access, and without any access in the log."""
-        return sorted(self._counted - self._recorded)
+        """Tenants and models with more counted decisions that gave access than accesses in the log.
+
+        A model that became sensitive during the day is among them: of its decisions before there is no access.
+        """
+        pairs = [pair for pair, count in self._counted.items() if pair[1] in self._sensitive and count > self._recorded[pair]]
+        return [f"{tenant} / {model}" for tenant, model in sorted(pairs)]
 
 
 def _decision(entry: Logged) -> str:
-    return str(entry.body.get("decision_id"))
+    """What an access and what followed it have in common; one that names no decision is followed by nothing."""
+    return _said(entry, "decision_id") or f"entry {entry.seq}"
 
 
 def _said(entry: Logged, member: str) -> str | None:
