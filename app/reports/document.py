@@ -20,6 +20,13 @@ Text = Words | str
 """A plain str is data: an id, a number, a name. It has no translation."""
 
 
+def both(text: Text) -> str:
+    """`中文 English` in one line; once where they are alike."""
+    if isinstance(text, str):
+        return text
+    return text.zh if text.zh == text.en else f"{text.zh} {text.en}"
+
+
 @dataclass(frozen=True, slots=True)
 class Heading:
     """A heading, which is a bookmark, too."""

@@ -20,9 +20,9 @@ from app.instants import rfc3339
 from app.reports.clauses.judging import judge_all, tally
 from app.reports.clauses.loading import load_clauses
 from app.reports.clauses.measures import MEASURES, measure
+from app.reports.content.cover import Imprint
 from app.reports.content.csv_files import EntriesCsv, write_decisions
 from app.reports.content.gdpr import gdpr
-from app.reports.content.imprint import Imprint
 from app.reports.content.mlps import mlps
 from app.reports.content.register import load_register
 from app.reports.document import Document

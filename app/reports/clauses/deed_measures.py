@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from app.reports.clauses.clause import Measured
 from app.reports.clauses.measuring import ENTRIES, ITEMS, TIMES, Measure, Take, asked, counted, first
 from app.reports.document import Words
-from app.reports.evidence.accesses import ACCESS, ASKED, FOLLOWING, INCIDENT
+from app.reports.evidence.accesses import ASKED, FOLLOWING, INCIDENT
 from app.reports.evidence.facts import Approval, Evidence
 from app.reports.nights.night import SUMMARY
 

@@ -1,20 +1,44 @@
-"""The first page: what the report is about, what its signature proves, how to check it. Pure."""
+"""What a report says of itself, and its first page: what it is about, what its signature proves, how to check it. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from app.instants import rfc3339
 from app.reports.clauses.clause import VERDICTS, Judged
 from app.reports.clauses.judging import tally
-from app.reports.content.imprint import Imprint
-from app.reports.content.parts import Chapter, Operators, fill, inline, joined, shown
+from app.reports.content.parts import Chapter, Operators, fill, joined, shown
 from app.reports.content.wording import cover as wording
 from app.reports.content.wording import terms
-from app.reports.document import Block, Column, Facts, Lines, Paragraph, Table, Text, Words
+from app.reports.document import Block, Column, Document, Facts, Lines, Paragraph, Table, Text, Words, both
 from app.reports.evidence.accesses import ACCESS, ASKED
 from app.reports.evidence.facts import Evidence
 
+PRODUCER = "Sluice"
 DAY_HOURS = 24
 TABLES = (Column(wording.TABLES_TITLE, 6), Column(wording.ROWS_HERE, 1.5, "right"), Column(wording.ROWS_ALL, 1.5, "right"))
+
+
+@dataclass(frozen=True, slots=True)
+class Imprint:
+    """Beside the evidence, all that differs between two makings of the same night."""
+
+    report: str
+    """Its id: Night.name, a dash and a number."""
+    made: str
+    """RFC 3339."""
+    made_by: str
+    """As the log names operators: `cli:` and a user, or `sluice`."""
+    root: str
+    """SM3 fingerprint of the root certificate of the report keys, in hex: what a reader compares."""
+    organization: str = ""
+    """Empty: nobody named it, and the cover says so."""
+    system: str = ""
+    pades: bool = False
+    """Whether the PDFs have an ECDSA signature for ordinary readers, too."""
+    timestamp: bool = False
+    """Whether an RFC 3161 token lies beside."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """By what: `sluice`, `policy` (revisions in force), `clauses` and `register` (SM3, hex), `font`; printed in this order, then others."""
 
 
 def cover(
@@ -34,6 +58,19 @@ def cover(
     if evidence.entries == 0:
         blocks.append(Paragraph(wording.NOTHING_HAPPENED))
     return [*blocks, *_signature(imprint, file), _versions(evidence, imprint), _tables(chapters)]
+
+
+def document(title: Words, evidence: Evidence, imprint: Imprint, cover: Sequence[Block], chapters: Sequence[Chapter]) -> Document:
+    """Chapters as a report."""
+    return Document(
+        title=title,
+        subject=f"{imprint.report} {evidence.night.day.isoformat()} {evidence.night.zone}",
+        footer=joined([title.zh, imprint.report]),
+        cover=cover,
+        blocks=[block for chapter in chapters for block in chapter.blocks()],
+        made=imprint.made,
+        author=imprint.organization or PRODUCER,
+    )
 
 
 def _about(imprint: Imprint, level: Words | None) -> list[tuple[Text, Text]]:
@@ -88,4 +125,4 @@ def _signature(imprint: Imprint, file: str) -> list[Block]:
 def _tables(chapters: Sequence[Chapter]) -> Table:
     """How many rows each table of the report has: counted on the tables themselves."""
     sections = [section for chapter in chapters for section in chapter.sections if section.rows is not None]
-    return Table(TABLES, [(inline(section.title), str(section.rows), str(section.total)) for section in sections])
+    return Table(TABLES, [(both(section.title), str(section.rows), str(section.total)) for section in sections])

@@ -4,11 +4,9 @@ from collections.abc import Sequence
 
 from app.reports.clauses.clause import Judged
 from app.reports.content.consultations import consultations
-from app.reports.content.controls import controls
-from app.reports.content.cover import cover
-from app.reports.content.imprint import Imprint
-from app.reports.content.integrity import integrity
-from app.reports.content.parts import Masked, document
+from app.reports.content.cover import Imprint, cover, document
+from app.reports.content.integrity import controls, integrity
+from app.reports.content.parts import Masked
 from app.reports.content.people import breaches, requests
 from app.reports.content.processing import assessments, records
 from app.reports.content.register import Register

@@ -1,7 +1,11 @@
-"""The chapter on the log: the verifier's own words, the checkpoint, and the entries that the log keeps about itself. Pure."""
+"""The chapters on the log and on the controls that are not in place. Pure.
+
+The verifier's own words, the checkpoint, the entries that the log keeps about itself; and plainly what is not there, or not known.
+"""
 
 from collections.abc import Sequence
 
+from app.reports.content.cover import Imprint
 from app.reports.content.parts import (
     Chapter,
     Operators,
@@ -18,8 +22,8 @@ from app.reports.content.parts import (
     together,
 )
 from app.reports.content.wording import integrity as wording
-from app.reports.content.wording import terms
-from app.reports.document import Block, Column, Lines, Paragraph, Text
+from app.reports.content.wording import sections, terms
+from app.reports.document import Block, Column, Lines, Paragraph, Table, Text
 from app.reports.evidence.facts import Evidence
 
 _ENTRY, _TIME, _STACKED = Column(terms.ENTRY, 1, "right"), Column(terms.TIME, 2.6), Column(terms.TIME, 1.7)
@@ -74,6 +78,8 @@ RETENTION = (
     Column(wording.HELD, 1.5, "right"),
 )
 
+CONTROLS = (Column(sections.CONTROL, 1),)
+
 
 def integrity(evidence: Evidence, operators: Operators) -> Chapter:
     """What checking the log found, gaps, purges, changes of keys and rules, retention."""
@@ -89,6 +95,23 @@ def integrity(evidence: Evidence, operators: Operators) -> Chapter:
         _retention(evidence),
     ]
     return Chapter(wording.TITLE, sections, [Paragraph(wording.INTRODUCTION), *_warnings(evidence), *_limits(evidence)])
+
+
+def controls(evidence: Evidence, imprint: Imprint) -> Chapter:
+    """What the log or the imprint shows to be there is left out; the rest is not there."""
+    missing = [
+        (sections.NO_PURGE, evidence.of("audit.purge").total == 0),
+        (sections.NO_ERASURE, all((each.kind, each.outcome) != ("subject.erasure", "done") for each in evidence.kinds)),
+        (sections.NO_ANCHOR, evidence.integrity.anchors == 0),
+        (sections.NO_TIMESTAMP, not imprint.timestamp),
+        (sections.NO_BACKUP, True),
+        (sections.NO_HSM, True),
+        (sections.NO_CERTIFIED, True),
+        (sections.NO_SECOND_FACTOR, True),
+        (sections.NO_REVIEW, True),
+    ]
+    table = Table(CONTROLS, [(words,) for words, absent in missing if absent])
+    return Chapter(sections.CONTROLS, before=[Paragraph(sections.CONTROLS_INTRODUCTION), table])
 
 
 def _warnings(evidence: Evidence) -> list[Block]:

@@ -4,12 +4,10 @@ from collections.abc import Sequence
 
 from app.reports.clauses.clause import Judged
 from app.reports.content.changes import quotas, reads
-from app.reports.content.controls import controls
-from app.reports.content.cover import cover
+from app.reports.content.cover import Imprint, cover, document
 from app.reports.content.decisions import coverage, decisions
-from app.reports.content.imprint import Imprint
-from app.reports.content.integrity import integrity
-from app.reports.content.parts import Named, document
+from app.reports.content.integrity import controls, integrity
+from app.reports.content.parts import Named
 from app.reports.content.sensitive import sensitive
 from app.reports.content.verdicts import verdicts
 from app.reports.content.wording.cover import LEVEL_THREE

@@ -8,12 +8,10 @@ from typing import Any, Protocol
 import orjson
 
 from app.audit.records.entry import SERVICE
-from app.reports.content.imprint import Imprint
 from app.reports.content.wording import terms
-from app.reports.document import Block, Column, Document, Heading, Paragraph, Table, Text, Words
+from app.reports.document import Block, Column, Heading, Paragraph, Table, Text, Words
 from app.reports.evidence.facts import Evidence, Listed, Logged
 
-PRODUCER = "Sluice"
 PSEUDONYM_SHOWN = len("p1:") + 16
 """Version and 64 bits."""
 _PSEUDONYM = re.compile(r"p\d:[0-9a-f]{64}")
@@ -70,11 +68,6 @@ def joined(texts: Sequence[Text], separator: str = terms.SEPARATOR) -> Text:
     if not any(isinstance(text, Words) for text in texts):
         return separator.join(str(text) for text in texts)
     return Words(separator.join(_in(text, "zh") for text in texts), separator.join(_in(text, "en") for text in texts))
-
-
-def inline(words: Words) -> str:
-    """Both languages in one line of data."""
-    return words.zh if words.zh == words.en else f"{words.zh} {words.en}"
 
 
 def _in(value: Text | int, language: str) -> str:
@@ -168,16 +161,3 @@ class Masked:
 
     def _number(self, name: str) -> int:
         return self._numbers.setdefault(name, len(self._numbers) + 1)
-
-
-def document(title: Words, evidence: Evidence, imprint: Imprint, cover: Sequence[Block], chapters: Sequence[Chapter]) -> Document:
-    """Chapters as a report."""
-    return Document(
-        title=title,
-        subject=f"{imprint.report} {evidence.night.day.isoformat()} {evidence.night.zone}",
-        footer=joined([title.zh, imprint.report]),
-        cover=cover,
-        blocks=[block for chapter in chapters for block in chapter.blocks()],
-        made=imprint.made,
-        author=imprint.organization or PRODUCER,
-    )

@@ -21,6 +21,7 @@ from app.reports.content.parts import (
 from app.reports.content.wording import sections as wording
 from app.reports.content.wording import terms
 from app.reports.document import Column, Paragraph, Text, Words
+from app.reports.evidence.approvals import APPROVAL_KINDS
 from app.reports.evidence.facts import Evidence, Listed, Logged
 
 _ENTRY, _TIME = Column(terms.ENTRY, 0.8, "right"), Column(terms.TIME, 1.5)
@@ -67,7 +68,6 @@ WAIVERS = (
     Column(terms.OUTCOME, 1.5),
     Column(terms.DETAILS, 2.5),
 )
-APPROVAL_KINDS = ("approval.asked", "approval.approved", "approval.refused", "approval.revoked")
 
 
 def sensitive(evidence: Evidence, operators: Operators) -> Chapter:

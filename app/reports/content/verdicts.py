@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from app.reports.clauses.clause import VERDICTS, Clause, Judged, Measured
 from app.reports.clauses.judging import number_text, tally
 from app.reports.clauses.measures import MEASURES
-from app.reports.content.parts import Chapter, Section, inline, joined, numbers, table_section
+from app.reports.content.parts import Chapter, Section, joined, numbers, table_section
 from app.reports.content.wording import clauses as wording
-from app.reports.document import Column, Paragraph, Table, Text
+from app.reports.document import Column, Paragraph, Table, Text, both
 
 SUMMARY = (Column(wording.VERDICT, 3), Column(wording.CLAUSE, 1, "right"))
 EACH = (
@@ -22,7 +22,7 @@ EACH = (
 def verdicts(judged: Sequence[Judged]) -> Chapter:
     """All clauses with what was measured and what follows from it."""
     counts = tally(judged)
-    summary = Table(SUMMARY, [(inline(VERDICTS[verdict]), str(counts[verdict])) for verdict in VERDICTS])
+    summary = Table(SUMMARY, [(both(VERDICTS[verdict]), str(counts[verdict])) for verdict in VERDICTS])
     each = table_section(wording.EACH, EACH, [_row(one) for one in judged], wording.NONE)
     return Chapter(
         wording.TITLE, [Section(wording.SUMMARY, [summary]), each], [Paragraph(wording.SCOPE), Paragraph(wording.QUERIES, "note")]
@@ -43,16 +43,16 @@ def _row(one: Judged) -> list[Text]:
 
 def _name(clause: Clause) -> str:
     """Both languages once: much of it is the same in both."""
-    check = [] if clause.confirmed else [inline(wording.TO_CHECK)]
+    check = [] if clause.confirmed else [both(wording.TO_CHECK)]
     standard = [] if clause.source.startswith(clause.standard) else [clause.standard]
     return "\n".join([*standard, clause.number, clause.title.zh, clause.title.en, *check, f"[{clause.source}]"])
 
 
 def _measure(name: str, measured: Measured) -> str:
     """A figure, what was counted for it, and the entries that show it."""
-    label = inline(MEASURES[name].label) if name in MEASURES else name
-    value = inline(wording.UNKNOWN) if measured.value is None else number_text(measured.value)
+    label = both(MEASURES[name].label) if name in MEASURES else name
+    value = both(wording.UNKNOWN) if measured.value is None else number_text(measured.value)
     lines = [f"{label}: {value}", *([measured.query] if measured.query else [])]
     if measured.entries:
-        lines.append(f"{inline(wording.ENTRIES)} {numbers(measured.entries)}")
+        lines.append(f"{both(wording.ENTRIES)} {numbers(measured.entries)}")
     return "\n".join(lines)

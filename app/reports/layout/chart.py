@@ -5,10 +5,10 @@ from dataclasses import replace
 from math import ceil, log10
 from typing import Any, NamedTuple
 
-from app.reports.document import Chart, Text, Words
+from app.reports.document import Chart, Text, Words, both
 from app.reports.layout.flow import Block
 from app.reports.layout.style import BLACK, CHART, HAIRLINE, MUTED, NOTE, RULE, WIDTH, Face
-from app.reports.layout.typesetting import Pen, Typesetter, both
+from app.reports.layout.typesetting import Pen, Typesetter
 
 PLOT_HEIGHT = 150.0
 LEFT = 44.0
@@ -25,7 +25,7 @@ class Pattern(NamedTuple):
 
     ground: tuple[float, float, float]
     strokes: str
-    """Any of / \\ - |, at a distance."""
+    """`/`, `\\` or both, at a distance."""
     distance: float = 4.0
 
 
@@ -34,11 +34,9 @@ PATTERNS = (
     Pattern((1.0, 1.0, 1.0), "/"),
     Pattern((0.80, 0.80, 0.80), ""),
     Pattern((1.0, 0.93, 0.82), "/\\"),
-    Pattern((1.0, 1.0, 1.0), "-"),
-    Pattern((0.56, 0.56, 0.56), ""),
-    Pattern((0.88, 0.92, 0.96), "|"),
-    Pattern((1.0, 1.0, 1.0), "-|"),
+    Pattern((0.88, 0.92, 0.96), "\\", 2.5),
 )
+"""As many as there are outcomes of decisions; a chart of more series begins again."""
 
 
 class Area(NamedTuple):
@@ -152,11 +150,6 @@ def paint(canvas: Any, pattern: Pattern, area: Area) -> None:
 _Stroke = tuple[float, float, float, float]
 
 
-def _numbers(begin: float, end: float, distance: float) -> range:
-    """Of lines at a fixed distance, counted from the page's corner, so that they meet from one area to the next."""
-    return range(int(begin // distance), int(end // distance) + 2)
-
-
 def _rising(area: Area, distance: float) -> list[_Stroke]:
     x, y, width, height = area
     numbers = _numbers(x - y - height, x + width - y, distance)
@@ -169,14 +162,9 @@ def _falling(area: Area, distance: float) -> list[_Stroke]:
     return [(number * distance - y, y, number * distance - y - height, y + height) for number in numbers]
 
 
-def _level(area: Area, distance: float) -> list[_Stroke]:
-    x, y, width, height = area
-    return [(x, number * distance, x + width, number * distance) for number in _numbers(y, y + height, distance)]
+def _numbers(begin: float, end: float, distance: float) -> range:
+    """Of lines at a fixed distance, counted from the page's corner, so that they meet from one area to the next."""
+    return range(int(begin // distance), int(end // distance) + 2)
 
 
-def _upright(area: Area, distance: float) -> list[_Stroke]:
-    x, y, width, height = area
-    return [(number * distance, y, number * distance, y + height) for number in _numbers(x, x + width, distance)]
-
-
-_STROKES: dict[str, Callable[[Area, float], list[_Stroke]]] = {"/": _rising, "\\": _falling, "-": _level, "|": _upright}
+_STROKES: dict[str, Callable[[Area, float], list[_Stroke]]] = {"/": _rising, "\\": _falling}

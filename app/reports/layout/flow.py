@@ -7,10 +7,10 @@ from unicodedata import east_asian_width
 
 from reportlab.platypus.flowables import Flowable
 
-from app.reports.document import Heading, Lines, Paragraph
+from app.reports.document import Heading, Lines, Paragraph, both
 from app.reports.layout.font import Font
 from app.reports.layout.style import BODY, CODE, HEADINGS, NOTE, PANEL, RULE, SPACE_ABOVE, SPACE_BELOW, WARNING, WIDTH, Face
-from app.reports.layout.typesetting import Line, Pen, Typesetter, both, height
+from app.reports.layout.typesetting import Line, Pen, Typesetter, height
 
 LEAST_LINES = 2
 """At the foot or the head of a page stands no single line of a longer text."""

@@ -16,7 +16,7 @@ from reportlab.platypus.flowables import CondPageBreak, Flowable, Spacer
 
 from app.instants import instant
 from app.reports.document import Block as Part
-from app.reports.document import Chart, Document, Facts, Heading, Lines, Paragraph, Table, Words
+from app.reports.document import Chart, Document, Facts, Heading, Lines, Paragraph, Table, Words, both
 from app.reports.layout.chart import ALL_ZERO, Bars
 from app.reports.layout.flow import Block, Rule, Titled, paragraph, title, typed
 from app.reports.layout.font import Font, check_template
@@ -34,7 +34,7 @@ from app.reports.layout.style import (
     WIDTH,
 )
 from app.reports.layout.tables import CONTINUED, NONE, facts, table
-from app.reports.layout.typesetting import Pen, Typesetter, both
+from app.reports.layout.typesetting import Pen, Typesetter
 
 PRODUCER = "Sluice"
 NUMBERS_ROOM = 120.0

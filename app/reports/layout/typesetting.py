@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple, Self
 
-from app.reports.document import Text, Words
+from app.reports.document import Text, both
 from app.reports.layout.breaking import broken
 from app.reports.layout.font import Font
 from app.reports.layout.style import MUTED, Face
@@ -84,13 +84,6 @@ class Typesetter:
 def second(face: Face) -> Face:
     """How the second language is set below the first."""
     return replace(face, grey=max(face.grey, MUTED), bold=False)
-
-
-def both(text: Text) -> str:
-    """`中文 English` in one line."""
-    if isinstance(text, Words):
-        return text.zh if text.zh == text.en else f"{text.zh} {text.en}"
-    return text
 
 
 def height(lines: Iterable[Line]) -> float:

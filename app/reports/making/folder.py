@@ -12,9 +12,9 @@ from app.instants import rfc3339
 from app.reports.clauses.clause import Judged
 from app.reports.clauses.judging import judge_all, tally
 from app.reports.clauses.measures import measure
+from app.reports.content.cover import Imprint
 from app.reports.content.csv_files import write_decisions
 from app.reports.content.gdpr import gdpr
-from app.reports.content.imprint import Imprint
 from app.reports.content.mlps import mlps
 from app.reports.document import Document
 from app.reports.evidence.accesses import ACCESS, ASKED
@@ -42,8 +42,6 @@ from app.reports.manifest import (
 from app.reports.sealing.sealer import Sealed, Sealer
 
 PIECE_BYTES = 1 << 20
-REFUSED = ("deny", "quota", "shed", "error")
-"""Outcomes of decisions that are not `allow`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +84,7 @@ class Filling:
             "policy": ", ".join(revisions_of(evidence)),
             "clauses": materials.clauses.sm3,
             "register": materials.register.sm3,
-            "font": materials.font.title,
+            "font": f"{materials.font.title}, {materials.font.sha256}",
         }
         return Imprint(
             report=self.draft.report,
@@ -150,15 +148,13 @@ class Filling:
 
 def counts_of(evidence: Evidence) -> dict[str, int]:
     """What the manifest counts of a night."""
-    counts = {"allow": 0} | dict.fromkeys(REFUSED, 0)
-    for one in evidence.decisions:
-        counts[one.outcome] = counts.get(one.outcome, 0) + one.count
-    decisions = sum(counts.values())
+    decisions = sum(one.count for one in evidence.decisions)
+    allowed = sum(one.count for one in evidence.decisions if one.outcome == "allow")
     accesses = sum(one.count for one in evidence.kinds if one.kind == ACCESS and one.outcome in ASKED)
     return {
         "entries": evidence.entries,
         "decisions": decisions,
-        "refused": decisions - counts["allow"],
+        "refused": decisions - allowed,
         "sensitive_accesses": accesses,
     }
 

@@ -18,7 +18,7 @@ VERSIONS = {
     "policy": Words("当期规则版本", "rules in force"),
     "clauses": Words("条款文件 SM3", "clauses, SM3"),
     "register": Words("登记文件 SM3", "register, SM3"),
-    "font": Words("字体", "font"),
+    "font": Words("字体、SHA-256", "font, SHA-256"),
 }
 NOTHING_HAPPENED = Words(
     "当日日志中没有任何条目。本报告如实记载：没有决定、没有访问、没有变更，各项计数为零。",
@@ -58,15 +58,17 @@ SM2 = Words(
 )
 HOW_TO_CHECK = Words("校验方法，任选其一：", "To check it, any one of these:")
 COMPARE = Words(
-    "先核对根证书：其 SM3 指纹须与您以别的途径得到的一致。与报告同来的根证书本身不能证明什么。",
-    "Compare the root certificate first: its SM3 fingerprint must be the one that you were given another way. A root that came with the "
-    "report proves nothing by itself.",
+    "ROOT.pem 指您以别的途径得到的报告根证书，其 SM3 指纹应为上列“报告根证书 SM3”。同一文件夹中的 root.pem 随报告而来，本身不能证明什么："
+    "若只有它，先将其指纹与以别的途径得到的指纹核对。",
+    "ROOT.pem is the report root certificate that you were given another way; its SM3 fingerprint is the one above. The root.pem in this "
+    "folder came with the report and proves nothing by itself: where you have no other, compare its fingerprint first with one that reached "
+    "you another way.",
 )
 ROOT = Words("报告根证书 SM3", "report root certificate, SM3")
 COMMANDS = (
-    "sluice report verify {file} --root root.pem",
-    "sluice-verify --report {file} --root root.pem",
-    "sh verify.sh {file} root.pem",
+    "sluice report verify {file} --root ROOT.pem",
+    "sluice-verify --report {file} --root ROOT.pem",
+    "sh verify.sh {file} ROOT.pem",
 )
 NIGHT_HAS = Words(
     "同一文件夹中的 manifest.json 列出当夜全部文件及其 SM3 与 SHA-256，并另有签名。",

@@ -52,7 +52,7 @@ def test_other_signatures_are_told_and_not_judged(tmp_path: Path):
     assert result.others == (f"a signature that is not SM2, over the first {len(below)} bytes: not judged",)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(at=st.integers(0, len(PDF) - 1), bit=st.integers(0, 7))
 def test_no_bit_of_a_pdf_may_change(tmp_path_factory: pytest.TempPathFactory, at: int, bit: int):
     """Wherever it is, in the pages, the signature or the zeros behind it."""

@@ -301,9 +301,9 @@ def test_cover_says_how_to_check(report: Report, file: str) -> None:
     document = report(EVENTFUL)
     (lines,) = [block for block in document.cover if isinstance(block, Lines)]
     assert list(lines.lines) == [
-        f"sluice report verify {file} --root root.pem",
-        f"sluice-verify --report {file} --root root.pem",
-        f"sh verify.sh {file} root.pem",
+        f"sluice report verify {file} --root ROOT.pem",
+        f"sluice-verify --report {file} --root ROOT.pem",
+        f"sh verify.sh {file} ROOT.pem",
     ]
     assert facts_of(document)["report root certificate, SM3"] == IMPRINT.root
     cover = "\n".join(texts(document.cover))

@@ -73,17 +73,17 @@ import re, time
 from pathlib import Path
 from app.reports.layout.font import Font, font_file
 from tests.unit.reports.layout.test_tables import COLUMNS, Table, document, render, rows
-cells = [*rows(20_000), ["1", "x" * 5000, "reason", "\\n".join(["r" * 80] * 400)]]
+cells = [*rows(5000), ["1", "x" * 5000, "reason", "\\n".join(["r" * 80] * 400)]]
 rendered = render(document(Table(COLUMNS, cells)), Font(font_file("")))
 # What the kernel calls maxrss begins with that of whoever started us.
 print(time.process_time(), re.search(r"VmHWM:\\s*(\\d+)", Path("/proc/self/status").read_text())[1], rendered.pages)
 """
 
 
-def test_twenty_thousand_rows_and_two_huge_cells():
-    """They take less than a minute and 400 MiB, in a process that makes nothing else."""
+def test_five_thousand_rows_and_two_huge_cells():
+    """They take less than 15 s and 300 MiB, in a process that makes nothing else."""
     ran = subprocess.run([sys.executable, "-c", LARGE], check=True, capture_output=True, text=True, env={"PYTHONPATH": os.getcwd()})  # noqa: PTH109 - the checkout, from which tests are run
     seconds, kib, pages = map(float, ran.stdout.split())
-    assert seconds < 60
-    assert kib < 400 * 1024
-    assert pages > 400
+    assert seconds < 15
+    assert kib < 300 * 1024
+    assert pages > 100
