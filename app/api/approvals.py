@@ -40,6 +40,7 @@ class StepAnswer(BaseModel):
     by: str
     at: str
     reason: str | None = Field(None, description="absent once the key of the person concerned is destroyed")
+    unreadable: bool | None = Field(None, description="true where the reason, or that key, is damaged")
 
 
 class ApprovalAnswer(BaseModel):
@@ -185,7 +186,12 @@ def _add_steps(router: APIRouter, approvals: Approvals, callers: _Callers, shown
 
 
 def _step(identity: UUID, step: Step, keys: Keyring) -> StepAnswer:
-    return StepAnswer(by=step.by, at=rfc3339(step.at), reason=keys.open(identity, "reason", step.reason))
+    told = StepAnswer(by=step.by, at=rfc3339(step.at))
+    try:
+        told.reason = keys.open(identity, "reason", step.reason)
+    except ValueError:
+        told.unreadable = True
+    return told
 
 
 def _body(shape: type[BaseModel]) -> dict[str, Any]:

@@ -35,7 +35,7 @@ from app.audit.records.entry import Entry, Sealed
 from app.auth.keys import Principal
 from app.catalog.models import ModelSpec
 from app.clock import Clock
-from app.errors import Conflict
+from app.errors import ConfigError, Conflict
 from app.follower import Follower
 from app.observability.metrics import Metrics
 from app.transaction import Transactions
@@ -172,7 +172,7 @@ class Approvals(Known):
             current.check_answer(by, step.at)
             return replace(current, state=answer, answered=step)
 
-        return await self._step(identity, by, reason, answered)
+        return await self._step(identity, by, reason, answered, closes=answer == "refused")
 
     async def revoke(self, identity: UUID, by: Principal, reason: str) -> Approval:
         """Take an approved one back; again changes nothing. Raises NotFound, ApprovalEnded, DatabaseDown."""
@@ -184,7 +184,7 @@ class Approvals(Known):
             return replace(current, state="revoked", revoked=step)
 
         with self._closed(identity):
-            return await self._step(identity, by, reason, revoked)
+            return await self._step(identity, by, reason, revoked, closes=True)
 
     async def get(self, identity: UUID) -> Approval:
         """One approval, whatever became of it. Raises NotFound, DatabaseDown."""
@@ -195,12 +195,17 @@ class Approvals(Known):
         return await self._transactions.run(lambda connection: store.page(connection, filters, now=self._clock.utcnow(), most=most))
 
     async def keyring(self, approvals: Sequence[Approval]) -> Keyring:
-        """What opens the reasons of these. Raises DatabaseDown, ConfigError."""
+        """What opens the reasons of these, as far as their keys are whole. Raises DatabaseDown."""
         steps = [step for approval in approvals for step in (approval.asked, approval.answered, approval.revoked)]
-        return await self._people.keys.keyring(step.reason for step in steps if step)
+        return await self._people.keys.whole_ones(step.reason for step in steps if step)
 
-    async def _step(self, identity: UUID, by: Principal, reason: str, moved: Callable[[Approval, Step], Approval]) -> Approval:
-        """Make of the newest state, which is locked meanwhile, what `moved` makes of it; it refuses by raising."""
+    async def _step(
+        self, identity: UUID, by: Principal, reason: str, moved: Callable[[Approval, Step], Approval], *, closes: bool
+    ) -> Approval:
+        """Make of the newest state, which is locked meanwhile, what `moved` makes of it; it refuses by raising.
+
+        `closes`: a step that a damaged key of the subject must not prevent.
+        """
 
         async def step(connection: AsyncConnection, key: SubjectKey) -> Approval:
             current = await store.lock(connection, identity)
@@ -214,18 +219,32 @@ class Approvals(Known):
 
         with self._gaps.refusing():
             subject = (await self.get(identity)).subject
-        return await self._change(subject, by, step)
+        return await self._change(subject, by, step, closes=closes)
 
     async def _change(
-        self, subject: str | None, by: Principal, work: Callable[[AsyncConnection, SubjectKey], Awaitable[Approval]]
+        self,
+        subject: str | None,
+        by: Principal,
+        work: Callable[[AsyncConnection, SubjectKey], Awaitable[Approval]],
+        *,
+        closes: bool = False,
     ) -> Approval:
         """Run `work` in a transaction, with the key of the subject, or without one of who acts, and remember what it made."""
         with self._gaps.refusing():
             # Outside of the transaction, which holds a connection of the same pool already.
-            key = await self._people.keys.key(subject or self._people.pseudonyms.operator(by.name))
+            key = await self._key(subject, by, closes=closes)
             newest = await self._transactions.run(lambda connection: work(connection, key))
         self._remember(newest)
         return newest
+
+    async def _key(self, subject: str | None, by: Principal, *, closes: bool) -> SubjectKey:
+        """Of the subject; of who acts where there is no subject, or where the subject's is damaged and the step must not fail by that."""
+        try:
+            return await (self._people.keys.key(subject) if subject else self._people.operator_key(by.name))
+        except ConfigError:
+            if subject is None or not closes:
+                raise
+            return await self._people.operator_key(by.name)
 
     def _entry(self, approval: Approval, step: Step, sealed: Sealed) -> Entry:
         facts = ApprovalFacts(

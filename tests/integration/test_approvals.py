@@ -273,6 +273,26 @@ async def test_a_wrong_call_names_the_field(office: Office):
     assert await office.entries() == []
 
 
+async def test_a_damaged_key_keeps_nobody_from_closing(engine: AsyncEngine, office: Office, tmp_path: Path, superuser_url: str):
+    """One person's damaged key hides their reasons and nothing else: lists are answered, and what was approved can be revoked."""
+    await office.ask(everyone=True, subject_id=None)  # by which the master key is known to be the right one
+    identity = await office.ask()
+    await office.step(identity, "approve")
+    async with await psycopg.AsyncConnection.connect(conninfo(superuser_url)) as connection:
+        await connection.execute(
+            "UPDATE registry.subject_key SET wrapped = set_byte(wrapped, 20, get_byte(wrapped, 20) # 1)"
+            " WHERE subject = (SELECT subject FROM registry.approval WHERE id = %s)",
+            (identity,),
+        )
+    fresh = replica(engine, office.urls, tmp_path, office.clock)
+    listed = (await fresh.send("GET", "")).json["approvals"]
+
+    assert [one["asked"].get("reason") for one in listed] == [None, REASON]
+    assert (listed[0]["asked"]["unreadable"], listed[0]["answered"]["unreadable"]) == (True, True)
+    assert await fresh.step(identity, "revoke") == (200, "revoked")
+    assert (await fresh.send("GET", f"/{identity}")).json["revoked"]["reason"] == REASONED["reason"]
+
+
 async def test_a_list_is_filtered_and_paged(office: Office):
     """Newest first; by tenant, model and how they stand now; page after page each stands once."""
     first, second, third = [await office.ask(tenant=tenant) for tenant in ("a", "b", "a")]

@@ -12,7 +12,7 @@ When down: DependencyDown for somebody whose key is not in memory; whoever owes 
 import base64
 import secrets
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -80,15 +80,17 @@ class SubjectKey:
 class Keyring:
     """Keys that open texts; those of texts that it was not made for are as good as destroyed."""
 
-    def __init__(self, keys: Mapping[UUID, SubjectKey]) -> None:
+    def __init__(self, keys: Mapping[UUID, SubjectKey], damaged: Collection[UUID] = ()) -> None:
+        """`damaged`: ids of keys that are there and do not open."""
         self._keys = keys
+        self._damaged = damaged
 
     def open(self, entry_id: UUID, member: str, sealed: str) -> str | None:
         """The text of a member of an entry; None where its key is destroyed.
 
-        Raises ValueError for what was changed, moved from another place or never sealed.
+        Raises ValueError for what was changed, moved from another place or never sealed, and where its key is damaged.
         """
-        if (parts := _parse(sealed)) is None:
+        if (parts := _parse(sealed)) is None or parts[0] in self._damaged:
             raise _unreadable(entry_id, member)
         key_id, ciphertext = parts
         key = self._keys.get(key_id)
@@ -149,7 +151,15 @@ class SubjectKeys:
 
     async def keyring(self, sealed: Iterable[str]) -> Keyring:
         """What opens these texts, of however many entries and people, by one question. Raises DependencyDown, ConfigError."""
-        return Keyring(await self._by_id({parts[0] for text in sealed if (parts := _parse(text))}))
+        return Keyring(await self._by_id({parts[0] for text in sealed if (parts := _parse(text))}, damaged=None))
+
+    async def whole_ones(self, sealed: Iterable[str]) -> Keyring:
+        """The same where a damaged key must not keep the others from being used. Raises DependencyDown.
+
+        Call `check` first: with another master file every key looks damaged.
+        """
+        damaged: set[UUID] = set()
+        return Keyring(await self._by_id({parts[0] for text in sealed if (parts := _parse(text))}, damaged=damaged), damaged)
 
     async def kept(self, owner: str) -> KeptKey | None:
         """The key of `owner` as the registry has it now; None where there is none, and none is made. Raises DependencyDown.
@@ -191,10 +201,19 @@ class SubjectKeys:
             row = (await connection.execute(_OF_OWNER, {"owner": owner})).one()
         return self._unwrap(row, owner)
 
-    async def _by_id(self, ids: set[UUID]) -> dict[UUID, SubjectKey]:
+    async def _by_id(self, ids: set[UUID], *, damaged: set[UUID] | None) -> dict[UUID, SubjectKey]:
+        """Those that are there; the ids of those that do not open go into `damaged`. Raises ConfigError where that is None."""
+
         async def read(connection: AsyncConnection) -> dict[UUID, SubjectKey]:
-            rows = await connection.execute(_BY_ID, {"ids": list(ids)})
-            return {row.id: self._unwrap(row, row.subject) for row in rows}
+            keys = {}
+            for row in await connection.execute(_BY_ID, {"ids": list(ids)}):
+                try:
+                    keys[row.id] = self._unwrap(row, row.subject)
+                except ConfigError:
+                    if damaged is None:
+                        raise
+                    damaged.add(row.id)
+            return keys
 
         return await self._transactions.run(read) if ids else {}
 
