@@ -51,6 +51,7 @@ class _Record:
     key: SubjectKey
     recorded: datetime
     retention_days: int | None
+    approval_needed: bool
 
 
 class Records:
@@ -166,12 +167,16 @@ class Records:
         }
         with self._intake.gaps.refusing():
             key = await self._people.keys.key(subject or address or pseudonyms.operator(asking.caller.name))
-        return _Record(asked, texts, key, recorded, _retention_days(spec, terms))
+        return _Record(asked, texts, key, recorded, _retention_days(spec, terms), _needs_approval(spec))
 
 
 def _is_sensitive(spec: ModelSpec | None, terms: Terms | None) -> bool:
     obliged = terms is not None and any(obligation.code == MET_HERE for obligation in terms.obligations)
     return obliged or (spec is not None and spec.sensitive is not None)
+
+
+def _needs_approval(spec: ModelSpec | None) -> bool:
+    return spec is not None and spec.sensitive is not None and spec.sensitive.approval
 
 
 def _is_forbidden(terms: Terms | None, decision: Decision) -> bool:
@@ -207,6 +212,7 @@ def _access(record: _Record, decision: Decision, owed: Sequence[str]) -> Entry:
         retention_days=record.retention_days,
         reasons=_reasons(decision.reasons),
         obligations=owed,
+        approval_needed=record.approval_needed,
         sealed=record.key.seal(record.texts),
     )
 

@@ -271,7 +271,7 @@ async def test_evidence_of_a_real_log_is_what_happened_on_the_day(grown_log: Gro
 
     assert integrity.whole
     assert (evidence.entries, evidence.first, evidence.end) == (len(eventful()) + 1, 30, 61)
-    assert sum(one.count for one in evidence.decisions) == 90 + 3 + 7 + 20 + 5
+    assert sum(one.count for one in evidence.decisions) == 90 + 2 + 7 + 20 + 5
     assert [one.name for one in evidence.tenants] == ["acme", "globex"]
     assert [(one.id, one.entries) for one in evidence.requests] == [("request-1", (22,)), ("request-2", (23, 24, 54))]
     assert evidence.cut == frozenset()

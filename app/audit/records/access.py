@@ -60,9 +60,13 @@ def sensitive_access(
     retention_days: int | None,
     reasons: Reasons = (),
     obligations: Sequence[str] = (),
+    approval_needed: bool | None = None,
     sealed: Sealed | None = None,
 ) -> Entry:
-    """Access to a sensitive model. `obligations` are codes that the gateway must confirm: with any the access is unconfirmed."""
+    """Access to a sensitive model. `obligations` are codes that the gateway must confirm: with any the access is unconfirmed.
+
+    `approval_needed` is what the spec in force said; None, for entries of before it was written down, leaves it unsaid.
+    """
     return asked.entry(
         "sensitive.access",
         outcome,
@@ -71,6 +75,7 @@ def sensitive_access(
         sealed=sealed,
         reasons=reasons,
         obligations=list(obligations) or None,
+        approval_needed=approval_needed,
     )
 
 

@@ -22,6 +22,7 @@ MEMBERS = {
     "address": "the caller's address as a pseudonym of the tenant",
     "after": "the state that is now in force, complete",
     "approval_id": "id of the approval; where a request names none that is known, its text is sealed",
+    "approval_needed": "whether the model's spec asked for an approval when it was decided",
     "article": "the article under which somebody asks",
     "at": "when it was done, which may be before it was written down",
     "base64": "what was handed over, or its first 64 KiB",
@@ -104,7 +105,7 @@ KINDS = {
         "Access to a sensitive model was asked for: `unconfirmed` is allowed with obligations that only the gateway can meet, "
         "`confirmed` follows it when the gateway says that it met them, and `cancelled` when it says that the access was never used.",
         "decision_id model reasons",
-        f"{_DECISION} obligations obligations_met",
+        f"{_DECISION} approval_needed obligations obligations_met",
         outcomes="allowed refused unconfirmed confirmed cancelled",
     ),
     "obligation.unmet": _kind(

@@ -19,6 +19,7 @@ from app.reports.clauses.measuring import (
     counted,
     first,
     numbers,
+    sure,
     unknown,
 )
 from app.reports.document import Words
@@ -61,7 +62,8 @@ def _silent_tenants(evidence: Evidence) -> Measured:
 
 def _uncovered(evidence: Evidence) -> Measured:
     query = (
-        "tenants of kind=decisions.minute outcome=allow for a sensitive model that are the `tenant` of no kind=sensitive.access of the day"
+        "tenant and model of kind=decisions.minute outcome=allow for a sensitive model whose `count`, but for those of the day's first and last "
+        "minute, come to more than its kind=sensitive.access outcome=allowed|unconfirmed of the day"
     )
     return Measured(len(evidence.uncovered), query)
 
@@ -86,12 +88,13 @@ def _lost(evidence: Evidence) -> Measured:
     total = sum(count for _, count in lost if type(count) is int)
     untold = [gap for gap, count in lost if type(count) is not int]
     shown = numbers(gap for gap, count in lost if count != 0)
-    return Measured(None if untold and not total else total, f"sum of `lost` over {asked('audit.gap')}, at least", shown)
+    unsure = untold or gaps.more
+    return Measured(None if unsure and not total else total, f"sum of `lost` over {asked('audit.gap')}, at least", shown)
 
 
 def _untold(evidence: Evidence) -> Measured:
     untold = [gap for gap in evidence.of("audit.gap").entries if type(gap.body.get("lost")) is not int]
-    return Measured(len(untold), f"{asked('audit.gap')} without `lost`", numbers(untold))
+    return Measured(sure(evidence, len(untold), "audit.gap"), f"{asked('audit.gap')} without `lost`", numbers(untold))
 
 
 def _late(evidence: Evidence) -> Measured:
@@ -101,7 +104,11 @@ def _late(evidence: Evidence) -> Measured:
 
 def _early(evidence: Evidence) -> Measured:
     early = [purge for purge in evidence.of("audit.purge").entries if _too_early(purge)]
-    return Measured(len(early), f"{asked('audit.purge')} recorded before the time of its `shelf` was over", numbers(early))
+    return Measured(
+        sure(evidence, len(early), "audit.purge"),
+        f"{asked('audit.purge')} recorded before the time of its `shelf` was over",
+        numbers(early),
+    )
 
 
 def _too_early(purge: Logged) -> bool:
@@ -112,18 +119,20 @@ def _too_early(purge: Logged) -> bool:
 def _short_classes(evidence: Evidence) -> Measured:
     short = [one for one in evidence.retention if one.days < SIX_MONTHS_DAYS and one.oldest is not None]
     query = f"retention classes of less than {SIX_MONTHS_DAYS} days of which the log has bodies"
-    return Measured(len(short), query, first(one.seq for one in short if one.seq is not None))
+    known = short or "retention" not in evidence.cut
+    return Measured(len(short) if known else None, query, first(one.seq for one in short if one.seq is not None))
 
 
 def _least_days(evidence: Evidence) -> Measured:
     days = [one.days for one in evidence.retention if one.oldest is not None]
-    return Measured(min(days, default=None), "the shortest retention class of which the log has bodies")
+    least = min(days, default=None) if "retention" not in evidence.cut else None
+    return Measured(least, "the shortest retention class of which the log has bodies")
 
 
 def _oldest_days(evidence: Evidence) -> Measured:
     oldest = min(((one.oldest, one.seq) for one in evidence.retention if one.oldest is not None), default=None)
     query = f"days from the oldest body that the log has to {rfc3339(evidence.night.end)}"
-    if oldest is None:
+    if oldest is None or "retention" in evidence.cut:
         return Measured(None, query)
     age = evidence.night.end - instant(oldest[0], "recorded")
     return Measured(age.total_seconds() / 86400, query, () if oldest[1] is None else (oldest[1],))
@@ -145,7 +154,7 @@ MEASURES: Mapping[str, Measure] = {
     "tenants": Measure(Words("租户", "tenants"), ITEMS, _tenants),
     "tenants_without_entries": Measure(Words("没有条目的租户", "tenants without an entry"), ITEMS, _silent_tenants),
     "tenants_uncovered": Measure(
-        Words("使用了敏感模型而没有访问条目的租户", "tenants that used a sensitive model and have no access in the log"), ITEMS, _uncovered
+        Words("使用次数多于访问条目的租户与敏感模型", "tenants and models with more uses than accesses in the log"), ITEMS, _uncovered
     ),
     "log_verdict": Measure(
         Words("日志校验结果（0 完整，4 篡改，6 未能校验，7 缺失）", "verdict on the log (0 whole, 4 tampered, 6 unchecked, 7 missing)"),

@@ -4,6 +4,7 @@ What nobody can know has the value None. A new figure is an entry in one of the 
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 
 from app.errors import ConfigError
@@ -15,9 +16,23 @@ from app.reports.evidence.facts import Evidence
 MEASURES: Mapping[str, Measure] = {**log_measures.MEASURES, **deed_measures.MEASURES, **people_measures.MEASURES}
 
 
+_BESIDE_BODIES = frozenset(("anchors", "classes_below_six_months", "gaps_unexplained", "log_verdict"))
+"""Figures that nothing in the bodies of the day's entries could change."""
+
+
 def measure(evidence: Evidence, names: Iterable[str] = MEASURES) -> dict[str, Measured]:
-    """The figures with these names, by default all. Raises ConfigError for a name that is none of MEASURES."""
-    return {name: named(name).take(evidence) for name in names}
+    """The figures with these names, by default all. Raises ConfigError for a name that is none of MEASURES.
+
+    Of a day of which bodies are gone nobody knows that something was not: no figure is 0 that counts what they said.
+    """
+    taken = {name: named(name).take(evidence) for name in names}
+    if not evidence.purged:
+        return taken
+    return {name: replace(one, value=None) if _is_guess(name, one) else one for name, one in taken.items()}
+
+
+def _is_guess(name: str, one: Measured) -> bool:
+    return one.value == 0 and name not in _BESIDE_BODIES
 
 
 def named(name: str) -> Measure:

@@ -61,6 +61,11 @@ def counted(*kinds: str, outcomes: tuple[str, ...] = ()) -> Take:
     return take
 
 
+def sure(evidence: Evidence, value: float, *kinds: str) -> float | None:
+    """The figure; unknown where it is 0, and not all entries of `kinds` were looked at."""
+    return None if not value and any(evidence.of(kind).more for kind in kinds) else value
+
+
 def unknown(why: str) -> Take:
     """What nobody can know from the log."""
     return lambda _: Measured(None, f"{NOBODY_KNOWS}: {why}")

@@ -49,6 +49,11 @@ class Listed:
     entries: Sequence[Logged] = ()
     total: int = 0
 
+    @property
+    def more(self) -> int:
+        """How many are not among `entries`."""
+        return self.total - len(self.entries)
+
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
@@ -249,7 +254,10 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """Models of the catalogue as it is when the reports are made: which are sensitive, and which of those need an approval."""
+    """Models of the catalogue as it is when the reports are made: which are sensitive, and which of those need an approval.
+
+    It only says of which models there must be accesses; what an access needed says its entry.
+    """
 
     sensitive: frozenset[str] = frozenset()
     approval: frozenset[str] = frozenset()
@@ -287,9 +295,9 @@ class Evidence:
     """All approvals of which the log has something until the day's end."""
     declared: Declared = Declared()
     uncovered: Sequence[str] = ()
-    """Tenants for which decisions that allow a sensitive model were counted, and of which the day has no such access."""
+    """Tenants and models, as `tenant / model`, with more counted decisions that allow the model, which is sensitive, than the day has accesses."""
     unapproved: Numbered | None = Numbered()
-    """Accesses to models that need an approval, given without one that covered them; None where that cannot be known."""
+    """Accesses that needed an approval, by what their entries say, given without one that covered them; None where that cannot be known."""
     incomplete: Numbered = Numbered()
     """Entries of the day that lack something of what an audit record must have."""
     late: Listed = Listed()

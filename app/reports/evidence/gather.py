@@ -3,7 +3,7 @@
 Memory holds what facts.py keeps: the first MOST_LISTED entries of each kind but the summaries, and sums.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from app.instants import rfc3339
 from app.reports.evidence.accesses import ACCESS, Accesses
@@ -12,7 +12,7 @@ from app.reports.evidence.completeness import is_readable
 from app.reports.evidence.context import Context
 from app.reports.evidence.counts import Coverage, Decisions, Kinds, Lists, is_summary
 from app.reports.evidence.export import Gone, entries_of
-from app.reports.evidence.facts import Declared, Evidence, Integrity, Listed, Logged
+from app.reports.evidence.facts import Declared, Evidence, Group, Integrity, Listed, Logged
 from app.reports.evidence.integrity import with_unproven
 from app.reports.evidence.registers import BREACH_KINDS, REQUEST_KINDS, breaches, subject_requests
 from app.reports.nights.night import LATE, Night, counts_at
@@ -20,6 +20,7 @@ from app.reports.nights.night import LATE, Night, counts_at
 NOTHING_OLDER = Context()
 NOTHING_DECLARED = Declared()
 LATE_ONES = "late"
+_GROUPS: Mapping[Group, tuple[str, ...]] = {"requests": REQUEST_KINDS, "breaches": BREACH_KINDS, "approvals": APPROVAL_KINDS}
 
 
 def _ignore(_: Logged) -> None:
@@ -79,8 +80,9 @@ class _Gathering:
         self._kinds.take(entry)
         self._coverage.take(entry)
         if is_summary(entry):
-            self._coverage.decide(entry, self._decisions.take(entry))
-            self._accesses.decide(entry)
+            decisions = self._decisions.take(entry)
+            self._coverage.decide(entry, decisions)
+            self._accesses.decide(entry, decisions)
             return
         self._lists.take(entry.kind, entry)
         if entry.kind == ACCESS:
@@ -89,6 +91,7 @@ class _Gathering:
     def evidence(self, integrity: Integrity) -> Evidence:
         """All of it."""
         context, listed, unmet = self._context, self._lists.listed(), self._accesses.finish()
+        cut_today = frozenset(group for group, kinds in _GROUPS.items() if any(listed.get(kind, Listed()).more for kind in kinds))
         approvals = self._with_older("approvals", APPROVAL_KINDS, listed)
         standing = approvals_at(approvals, rfc3339(self._night.end))
         return Evidence(
@@ -110,7 +113,9 @@ class _Gathering:
             breaches=breaches(self._with_older("breaches", BREACH_KINDS, listed)),
             approvals=self._accesses.approvals(approvals),
             standing=standing,
-            unapproved=self._accesses.unapproved(standing, all_known="approvals" not in context.cut),
+            unapproved=self._accesses.unapproved(
+                standing, all_older="approvals" not in context.cut, all_today="approvals" not in cut_today
+            ),
             incomplete=self._kinds.incomplete.numbered(),
             declared=self._declared,
             uncovered=self._accesses.uncovered(),
@@ -118,7 +123,7 @@ class _Gathering:
             late_decisions=self._decisions.late,
             purged=self._purged,
             sealed=dict(sorted(self._coverage.sealed.items())),
-            cut=context.cut,
+            cut=context.cut | cut_today,
             older=tuple(context.proofs.items()),
         )
 

@@ -140,6 +140,15 @@ async def test_what_owes_an_entry(log: Log, spec: ModelSpec | None, terms: Terms
     assert (body and (body["kind"], body["outcome"])) == wrote
 
 
+@pytest.mark.parametrize("needed", [True, False])
+async def test_an_access_says_whether_it_needed_an_approval(log: Log, needed: bool):
+    """By the spec in force when it was decided: reports that are made later do not ask a newer one."""
+    spec = ModelSpec(id="m", sensitive=Sensitive(roles=("r",), retention_days=365, approval=needed))
+
+    assert (await log.body(spec, Terms("r1"), ALLOWED))["approval_needed"] is needed
+    assert (await log.body(PLAIN, Terms("r1", obligations=(Obligation("audit", 184),)), ALLOWED))["approval_needed"] is False
+
+
 @pytest.mark.parametrize(
     ("spec", "decision", "wrote"),
     [

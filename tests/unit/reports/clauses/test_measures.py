@@ -5,10 +5,12 @@ from datetime import timedelta
 
 import pytest
 
+from app.audit.format.export_file import EntryLine, PurgedLine, read_line
 from app.audit.records.entry import Entry, make_entry
 from app.errors import ConfigError
 from app.reports.clauses.clause import Measured
 from app.reports.clauses.measures import MEASURES, measure, named
+from app.reports.evidence import counts
 from app.reports.evidence.context import Context
 from app.reports.evidence.facts import Evidence, RetentionClass
 from tests.fixtures.night import (
@@ -93,6 +95,7 @@ CASES: list[tuple[str, list[Entry], float | None, tuple[int, ...]]] = [
     ("approvals_self", [approval("asked", "a", "anna"), approval("approved", "a", "anna")], 1, (0, 1)),
     ("approvals_self", [approval("asked", "a", "anna"), approval("approved", "a", "ben")], 0, ()),
     ("tenants_uncovered", [summary(5, model=RISK), allowed(1, tenant="globex")], 1, ()),
+    ("tenants_uncovered", [summary(2, model=RISK), allowed(1), allowed(2)], 0, ()),
     ("quota_changes", [quota("acme"), quota("globex")], 2, (0, 1)),
     ("personal_fields_sealed", [quota("acme"), request("r"), read()], 2, ()),
     ("people_consulted", [allowed(1), allowed(2), allowed(3, subject="p1:b"), allowed(4, subject=None)], 2, ()),
@@ -186,6 +189,31 @@ def test_what_was_not_all_read_is_unknown_where_nothing_was_found():
 
     assert [figure.value for figure in measure(of(read(), context=cut), names).values()] == [None] * 4
     assert value(of(request("r"), context=cut), "requests_open") == 1
+
+
+def test_what_was_not_kept_or_not_proven_is_unknown_where_nothing_was_found(monkeypatch: pytest.MonkeyPatch):
+    """Waiting accesses of the day before, retention, and gaps and purges beyond those that are kept; what was found counts."""
+    cut = Context(cut=frozenset({"unconfirmed", "retention"}), retention=[RetentionClass("d400", 400, None, 1)])
+    names = ["obligations_unmet", "classes_below_six_months", "retention_days_least", "oldest_body_days"]
+
+    assert [figure.value for figure in measure(of(read(), context=cut), names).values()] == [None] * 4
+    assert value(of(unconfirmed(1), context=cut), "obligations_unmet") == 1
+    monkeypatch.setattr(counts, "MOST_LISTED", 1)
+    evidence = of(lost(0), lost(0), purge("d184-2020-01"), purge("d184-2020-02"))
+    assert [value(evidence, name) for name in ("lost_records", "gaps_untold", "purges_early", "gaps")] == [None, None, None, 2]
+
+
+def test_a_day_whose_bodies_went_has_no_zeros():
+    """What they said is not known; what the log as such is like is, and what is left counts."""
+    log = NightLog.of(*(read(NIGHT.begin + number * HOUR) for number in range(3)))
+    lines = log.lines()
+    gone = read_line(lines[1], 2)
+    assert isinstance(gone, EntryLine)
+    lines[1] = PurgedLine(gone.leaf, gone.leaf_hash).line()
+    figures = measure(log.evidence(lines=lines))
+
+    assert {name for name, figure in figures.items() if figure.value == 0} == {"anchors", "classes_below_six_months", "gaps_unexplained"}
+    assert (figures["reads_of_log"].value, figures["log_verdict"].value) == (2, 7)
 
 
 def test_a_request_of_an_older_day_can_be_overdue():

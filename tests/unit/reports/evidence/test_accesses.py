@@ -1,21 +1,26 @@
 """Accesses to sensitive models: who consulted what, and what nobody confirmed."""
 
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 
+import orjson
 import pytest
 
-from app.audit.records.entry import Entry
-from app.reports.evidence import accesses
+from app.audit.records.access import sensitive_access
+from app.audit.records.entry import Entry, canonical
+from app.reports.evidence import accesses, counts
 from app.reports.evidence.context import Context
-from app.reports.evidence.facts import Consultations
+from app.reports.evidence.facts import Consultations, Declared, Numbered
 from tests.fixtures.night import (
     ANNA,
     BEN,
+    DECLARED,
     NIGHT,
     NOON,
     PII,
     RISK,
     NightLog,
+    access,
     allowed,
     approval,
     as_logged,
@@ -35,7 +40,7 @@ def found_unmet(*entries: Entry, earlier: tuple[Entry, ...] = ()) -> list[tuple[
     """Decision and incident of each unmet obligation."""
     context = Context(older={"unconfirmed": [as_logged(1000 + number, entry) for number, entry in enumerate(earlier)]})
     evidence = NightLog.of(*entries).evidence(context=context)
-    return [(str(one.access.body["decision_id"]), one.incident) for one in evidence.unmet]
+    return [(str(one.access.body.get("decision_id")), one.incident) for one in evidence.unmet]
 
 
 def test_an_access_that_nobody_confirmed_is_unmet():
@@ -108,17 +113,44 @@ def test_more_people_than_there_is_room_for_are_counted_as_more(monkeypatch: pyt
     assert evidence.more_consultations == 4
 
 
+LAST = NIGHT.end - MINUTE
+
+
 @pytest.mark.parametrize(
-    ("minute", "tenants"), [(NOON, ["globex"]), (NIGHT.begin, [])], ids=["at noon", "counted after midnight, recorded before"]
+    ("minute", "uncovered"),
+    [(NOON, ["globex / mdl-fin-risk-v3"]), (NIGHT.begin, []), (NIGHT.begin + MINUTE, ["globex / mdl-fin-risk-v3"]), (LAST, [])],
+    ids=["at noon", "counted after midnight, recorded before", "the second minute", "counted before midnight, recorded after"],
 )
-def test_a_tenant_that_used_a_sensitive_model_without_an_entry_is_uncovered(minute, tenants: list[str]):
-    """No log, no access: the counts of decisions are held against the entries, but for those of the first minute."""
-    counts = (summary(2, minute, tenant=tenant, model=RISK) for tenant in ("acme", "globex"))
+def test_what_used_a_sensitive_model_without_an_entry_is_uncovered(minute: datetime, uncovered: list[str]):
+    """No log, no access: the counts of decisions are held against the entries, but for those of the first and last minute."""
+    uses = (summary(1, minute, tenant=tenant, model=RISK) for tenant in ("acme", "globex"))
     evidence = NightLog.of(
-        allowed(1), *counts, summary(9, tenant="initech"), summary(1, tenant="umbrella", model=RISK, outcome="deny")
+        allowed(1), *uses, summary(9, tenant="initech"), summary(1, tenant="umbrella", model=RISK, outcome="deny")
     ).evidence()
 
-    assert list(evidence.uncovered) == tenants
+    assert list(evidence.uncovered) == uncovered
+
+
+def test_one_access_covers_one_decision_of_its_model():
+    """Neither a second one nor one of another model; a refused access covers none, and one that was not confirmed does."""
+    once = [summary(1, model=RISK), summary(1, model=PII)]
+
+    assert list(NightLog.of(allowed(1), unconfirmed(2), *once).evidence().uncovered) == []
+    assert list(NightLog.of(allowed(1), refused(2, model=PII), *once).evidence().uncovered) == [f"acme / {PII}"]
+    assert list(NightLog.of(allowed(1), unconfirmed(2), *once, summary(1, NOON + MINUTE, model=RISK)).evidence().uncovered) == [
+        f"acme / {RISK}"
+    ]
+
+
+def test_accesses_that_name_no_decision_are_several():
+    """One that lacks the id is not taken for another that lacks it, nor followed by a confirmation that lacks it."""
+
+    def nameless(entry: Entry) -> Entry:
+        body = orjson.loads(entry.body)
+        del body["decision_id"]
+        return replace(entry, body=canonical(body))
+
+    assert len(found_unmet(*map(nameless, (unconfirmed(1), unconfirmed(2), confirmed(3))))) == 2
 
 
 def test_an_access_needs_an_approval_that_covers_its_instant():
@@ -148,3 +180,36 @@ def test_an_approval_beyond_what_was_read_is_unknown():
 
     assert NightLog.of(unconfirmed(1, approval_id="old")).evidence(context=cut).unapproved is None
     assert NightLog.of(allowed(1)).evidence(context=cut).unapproved is not None
+
+
+def test_whether_an_approval_was_needed_says_the_entry():
+    """Whatever the catalogue says when the report is made; what somebody needed is against them in the newest catalogue, too."""
+    log = NightLog.of(unconfirmed(1), allowed(2))
+    found = [
+        log.evidence(declared=declared).unapproved for declared in (DECLARED, Declared(), Declared(frozenset({RISK}), frozenset({RISK})))
+    ]
+
+    assert found == [Numbered(1, (0,))] * 3
+
+
+def test_an_entry_that_does_not_say_whether_an_approval_was_needed_leaves_it_unknown():
+    """As those of before it was written down; one that an approval covered is fine in any case, and one that lacked it counts."""
+    old = sensitive_access(access(1), "allowed", recorded=NOON, retention_days=365)
+    hour = timedelta(hours=1)
+    given = [approval(step, "good", by, NOON - hour, expires=NOON + hour) for step, by in (("asked", "anna"), ("approved", "ben"))]
+    covered = sensitive_access(access(2, approval_id="good"), "allowed", recorded=NOON, retention_days=365)
+
+    assert NightLog.of(old).evidence().unapproved is None
+    assert NightLog.of(*given, covered).evidence().unapproved == Numbered()
+    assert NightLog.of(old, unconfirmed(3)).evidence().unapproved == Numbered(1, (1,))
+
+
+def test_more_steps_of_approvals_than_are_kept_are_unknown(monkeypatch: pytest.MonkeyPatch):
+    """The one that is not kept may have taken back what seems to cover."""
+    monkeypatch.setattr(counts, "MOST_LISTED", 1)
+    hour = timedelta(hours=1)
+    steps = [approval(step, "good", by, NOON - hour, expires=NOON + hour) for step, by in (("asked", "anna"), ("approved", "ben"))]
+    others = [approval("revoked", name, "ben", NOON - hour) for name in ("bad", "good")]
+    evidence = NightLog.of(*steps, *others, unconfirmed(1, approval_id="good")).evidence()
+
+    assert (evidence.unapproved, evidence.cut) == (None, {"approvals"})
