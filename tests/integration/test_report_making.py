@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from app.audit.format.export_file import lines
+from app.audit.records.report import report_made
 from app.audit.verification.verify import verify
 from app.cli.report.nightly import make_missing
 from app.database import DatabaseDown
@@ -137,7 +138,7 @@ async def test_two_makers_at_once_make_one_night(over: NightLife):
 
 async def test_an_empty_night_is_a_report_with_zeros(night_life: NightLife):
     """Nothing was written that day; the reports say so, signed, and the export proves it."""
-    await night_life.grown.grow(2, recorded=MADE - timedelta(days=2))
+    await night_life.grown.intake.write(summary(5, MADE - timedelta(days=2)), summary(6, MADE - timedelta(days=2)))
     night_life.grown.clock.advance(OVER.total_seconds() * 1000)
     outcome = await night_life.maker().make(DAY)
 
@@ -273,6 +274,27 @@ async def test_a_night_is_not_made_while_entries_wait(over: NightLife):
     assert over.folders() == []
     await over.grown.add()
     assert [entry["outcome"] for entry in await over.made()] == ["failed"]
+
+
+async def test_a_night_of_a_maker_whose_clock_is_ahead_is_not_made_again(over: NightLife):
+    """Its entry, recorded tomorrow by that clock, waits in the intake while nobody sequences: the next maker waits for it, and finds it."""
+    await over.settled()
+    made = report_made(
+        recorded=MADE + timedelta(days=9),
+        operator=OPERATOR,
+        report=FIRST,
+        period=DAY.period,
+        zone="UTC",
+        files=[("mlps.pdf", "00")],
+        count=1,
+    )
+    over.stop()
+    await over.grown.intake.write(made)
+    with pytest.raises(NightUnfinished):
+        await over.maker().make(DAY)
+    await over.grown.add()
+    outcome = await over.maker().make(DAY)
+    assert (outcome.report, outcome.fresh) == (FIRST, False)
 
 
 async def test_the_log_is_told_who_signs_reports_before_the_first(over: NightLife):

@@ -25,6 +25,7 @@ RIGHTS = {
     "audit.checkpoint": {"sluice_log": "SELECT", "sluice_sequencer": "SELECT INSERT"},
     "audit.certificate": {"sluice_log": "SELECT", "sluice_sequencer": "SELECT INSERT"},
     "audit.backlog": {"sluice_log": "SELECT"},
+    "audit.reports_waiting": {"sluice_log": "SELECT"},
 }
 """Relation -> role -> what it may; the owner, who migrates, may everything. Whoever is not named may nothing."""
 

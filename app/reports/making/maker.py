@@ -2,7 +2,7 @@
 
 The order, so that neither a folder without an entry nor an entry without a folder stays unseen, wherever the process is killed:
 
-1. The lock of the night. What another process was told before is awaited, so that its entry is seen.
+1. The lock of the night. What another maker told the log before is awaited, so that its entry is seen, however far its clock is ahead.
 2. The folder is filled under its draft's name, and brought to the disk.
 3. `report.made`, with the SM3 of the manifest, is committed by the session that holds the lock.
 4. The folder takes its name.
@@ -50,7 +50,7 @@ from app.transaction import Transactions
 SETTLED_WITHIN_S = 10.0
 """The sequencer needs milliseconds."""
 LOOK_EVERY_S = 0.05
-_OLDEST = text("SELECT oldest FROM audit.backlog")
+_WAITING = text("SELECT backlog.oldest, reports_waiting.entries AS reports FROM audit.backlog, audit.reports_waiting")
 
 log = structlog.get_logger()
 
@@ -141,10 +141,7 @@ class Maker:
             count=manifest.counts["entries"],
         )
         await lock.commit(entry)  # where nobody knows whether it is, the draft stays for who finds out
-        folder = draft.publish()
-        with contextlib.suppress(NightUnfinished, DependencyDown):
-            await self._settled(entry.recorded)  # whoever has the lock next sees the entry
-        return Outcome(draft.report, folder, fresh=True)
+        return Outcome(draft.report, draft.publish(), fresh=True)
 
     async def _fill(self, night: Night, at: datetime, draft: Draft) -> Manifest:
         source, materials = self.source, self.materials
@@ -167,14 +164,18 @@ class Maker:
         return root, await asyncio.to_thread(trust_in, root, Shelf(self.shelf), materials.keys.root)
 
     async def _settled(self, until: datetime) -> None:
-        """Wait until all that was recorded by then is in the log. Raises NightUnfinished, DatabaseDown."""
+        """Wait until all that was recorded by then is in the log, and all that makers before us said, whatever their clocks are.
+
+        Raises NightUnfinished, DatabaseDown.
+        """
 
         async def look(connection: AsyncConnection) -> datetime | None:
-            oldest: datetime | None = (await connection.execute(_OLDEST)).scalar()
-            return oldest
+            waiting = (await connection.execute(_WAITING)).one()
+            missing: bool = waiting.oldest is not None and (waiting.oldest <= until or waiting.reports)
+            return waiting.oldest if missing else None
 
         waited_s = 0.0
-        while (oldest := await self.transactions.run(look)) is not None and oldest <= until:
+        while oldest := await self.transactions.run(look):
             if waited_s >= SETTLED_WITHIN_S:
                 raise NightUnfinished(f"an entry that was recorded at {rfc3339(oldest)} is not in the log yet")
             await self.sleep(LOOK_EVERY_S)
