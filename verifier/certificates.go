@@ -120,6 +120,8 @@ func checkSigner(c, root *certificate) error {
 	switch {
 	case c.IsCA:
 		return fmt.Errorf("%q is a CA, not a signer", c.Subject)
+	case c.KeyUsage&smx509.KeyUsageCertSign != 0 || c.BasicConstraintsValid && c.MaxPathLen >= 0: // openssl refuses them
+		return fmt.Errorf("%q is no CA, and says how it may issue certificates", c.Subject)
 	case c.KeyUsage&smx509.KeyUsageDigitalSignature == 0:
 		return fmt.Errorf("%q may not sign data (key usage)", c.Subject)
 	}

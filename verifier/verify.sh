@@ -151,8 +151,8 @@ check_signature() {
   [ $signed = yes ] || refuse "the checkpoint is not signed by the signer's key"
 }
 
-# verifies KEY SIGNATURE FILE
-verifies() { openssl dgst -sm3 -verify "$1" -sigopt "distid:$id" -signature "$2" "$3" >"$work/verified" 2>&1; }
+# verifies KEY SIGNATURE FILE. None is longer than 72 bytes, and openssl would not look at what follows them.
+verifies() { [ "$(wc -c <"$2")" -le 72 ] && openssl dgst -sm3 -verify "$1" -sigopt "distid:$id" -signature "$2" "$3" >"$work/verified" 2>&1; }
 
 node() { { printf '\001' && cat "$1" "$2"; } | sm3 >"$work/node" && mv "$work/node" "$work/reached"; }
 

@@ -143,6 +143,9 @@ def verify_issued(certificate: Certificate, root: Certificate, at: datetime | No
     _check_form(certificate)
     if certificate.is_ca:
         raise CertificateRefused(f"{_called(certificate)} is a CA; a signer must not be one")
+    constraints = certificate._parsed.basic_constraints_value  # noqa: SLF001
+    if "key_cert_sign" in _key_usage(certificate) or (constraints and constraints["path_len_constraint"].native is not None):
+        raise CertificateRefused(f"{_called(certificate)} is no CA, and says how it may issue certificates")
     if "digital_signature" not in _key_usage(certificate):
         raise CertificateRefused(f"{_called(certificate)} does not allow digital signatures")
     _check_issued(certificate, root)
