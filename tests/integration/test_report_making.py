@@ -82,7 +82,7 @@ async def test_a_night_is_made_from_the_log_to_the_shelf(over: NightLife):
         assert verify(lines(export), over.grown.keys.root).verdict == "whole"
     assert said.counts == {
         "entries": 30,
-        "decisions": 120,
+        "decisions": 119,
         "refused": 27,
         "sensitive_accesses": 5,
         "entries_rows": 30,

@@ -59,7 +59,13 @@ def test_entry_is_a_row() -> None:
         "retention": "d365",
         "id": entry.body["id"],
     }
-    assert details == {"action": "infer", "decision_id": "decision-3", "policy_revision": "r1", "quota_version": 1}
+    assert details == {
+        "action": "infer",
+        "approval_needed": False,
+        "decision_id": "decision-3",
+        "policy_revision": "r1",
+        "quota_version": 1,
+    }
 
 
 def test_bytes_by_hand() -> None:
