@@ -14,6 +14,7 @@ from app.audit.reading.checkpoints import newest
 from app.audit.reading.export import Wanted
 from app.audit.reading.proofs import inclusion
 from app.audit.records.entry import Entry
+from app.audit.records.policy import policy_activated
 from app.database import DatabaseDown, create_engine
 from app.instants import Period
 from app.observability.metrics import Metrics
@@ -178,7 +179,7 @@ async def test_without_an_accepted_checkpoint_nothing_older_is_proven(grown_log:
     found = await context_in(grown_log, accepted=False)
 
     assert (found.tenants, numbers(found, "requests"), found.unproven, found.proofs) == ([], [], [0, 1], {})
-    assert found.cut == {"tenants", "requests", "breaches", "approvals", "unconfirmed", "retention"}
+    assert found.cut == {"tenants", "requests", "breaches", "approvals", "unconfirmed", "retention", "rules"}
 
 
 @pytest.mark.parametrize(
@@ -298,3 +299,13 @@ async def test_without_the_database_there_is_no_context():
 
     with pytest.raises(DatabaseDown):
         await transactions.run(lambda connection: context_of(connection, NIGHT, nothing))
+
+
+async def test_the_rules_in_force_are_the_newest_before_the_day(grown_log: GrownLog):
+    """One entry, however many there were, and none that came later."""
+    for hours, revision in ((-40, "r1"), (-30, "r2"), (1, "r3")):
+        await grown_log.add(policy_activated(recorded=NIGHT.begin + hours * HOUR, revision=revision, previous=None))
+    await add_signed(grown_log, read(NOON))
+    found = await context_in(grown_log)
+    assert [entry.body["policy_revision"] for entry in found.older["rules"]] == ["r2"]
+    assert (found.cut, found.unproven) == (frozenset(), [])

@@ -38,6 +38,10 @@ _OF_KINDS = text(
     f"SELECT {COLUMNS} FROM audit.leaf JOIN {BODY} WHERE body.kind = ANY(:kinds) AND body.recorded < :before "  # noqa: S608 - constants
     "ORDER BY leaf.seq DESC LIMIT :most"
 )
+_RULES = text(
+    f"SELECT {COLUMNS} FROM audit.leaf JOIN {BODY} WHERE body.kind = 'policy.activated' AND body.recorded < :before "  # noqa: S608 - constants
+    "ORDER BY leaf.seq DESC LIMIT 1"
+)
 # The newest entry about each tenant's quota; one whose quota was deleted has none.
 _TENANTS = text(f"""
     SELECT {COLUMNS} FROM (
@@ -70,7 +74,7 @@ class Context:
     tenants: Sequence[str] = ()
     """Those that had a quota when the night ended."""
     older: Mapping[str, Sequence[Logged]] = field(default_factory=dict)
-    """Entries of earlier days by what they are for: `requests`, `breaches`, `approvals`, `unconfirmed`; in the order of the log."""
+    """Entries of earlier days by what they are for: `requests`, `breaches`, `approvals`, `rules`, `unconfirmed`; in the order of the log."""
     retention: Sequence[RetentionClass] = ()
     unproven: Sequence[int] = ()
     """Numbers of entries that are not what the closing checkpoint signs."""
@@ -92,6 +96,7 @@ async def context_of(connection: AsyncConnection, night: Night, closing: Closing
         "requests": await looking.find("requests", _OF_KINDS, before | {"kinds": list(REQUEST_KINDS)}),
         "breaches": await looking.find("breaches", _OF_KINDS, before | {"kinds": list(BREACH_KINDS)}),
         "approvals": await looking.find("approvals", _OF_KINDS, before | {"kinds": list(APPROVAL_KINDS)}),
+        "rules": await looking.find("rules", _RULES, before),
         "unconfirmed": [
             entry for entry in await looking.find("unconfirmed", _UNCONFIRMED, before | _of(night.previous())) if _waits(entry)
         ],

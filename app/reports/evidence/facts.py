@@ -263,7 +263,7 @@ class Declared:
     approval: frozenset[str] = frozenset()
 
 
-Group = Literal["tenants", "requests", "breaches", "approvals", "unconfirmed", "retention"]
+Group = Literal["tenants", "requests", "breaches", "approvals", "unconfirmed", "retention", "rules"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,6 +312,8 @@ class Evidence:
     """Accesses beyond those that `consultations` has room for; the CSV has all."""
     cut: frozenset[Group] = frozenset()
     """Of what there is more than a report reads, or something that is not proven: what depends on all of it is unknown."""
+    rules: str | None = None
+    """Revision of the rules that came into force last before the day; None where none did, or it is not proven."""
     older: Sequence[tuple[int, str]] = ()
     """Numbers of the older entries that the reports are made of, each with its proof as text (app/audit/format/proof_file.py)."""
 

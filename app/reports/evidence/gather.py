@@ -124,6 +124,7 @@ class _Gathering:
             purged=self._purged,
             sealed=dict(sorted(self._coverage.sealed.items())),
             cut=context.cut | cut_today,
+            rules=next((revision for entry in context.older.get("rules", ()) if (revision := entry.body.get("policy_revision"))), None),
             older=tuple(context.proofs.items()),
         )
 

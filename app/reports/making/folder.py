@@ -160,11 +160,11 @@ def counts_of(evidence: Evidence) -> dict[str, int]:
 
 
 def revisions_of(evidence: Evidence) -> list[str]:
-    """Revisions of the rules that entries of the day name as in force, in order of their names; none where no entry names any."""
+    """Revisions of the rules that were in force when the day began, and that its entries name as in force, in order of their names."""
     kinds = ("policy.activated", "sensitive.access", "policy.refusal", "waiver.used")
     named = {str(entry.body.get("policy_revision") or "") for kind in kinds for entry in evidence.of(kind).entries}
     before = {str(entry.body.get("previous_revision") or "") for entry in evidence.of("policy.activated").entries}
-    return sorted((named | before) - {""})
+    return sorted((named | before | {evidence.rules or ""}) - {""})
 
 
 def file_line(path: Path) -> FileLine:

@@ -37,6 +37,8 @@ GROUPS = {
     "breaches": Words("泄露", "breaches"),
     "approvals": Words("批准", "approvals"),
     "unconfirmed": Words("待确认的访问", "unconfirmed accesses"),
+    "retention": Words("留存", "retention"),
+    "rules": Words("规则", "rules"),
 }
 PURGED = Words(
     "当日有 {count} 个条目的正文已到期清除，其内容未计入。",

@@ -33,8 +33,8 @@ REASONS = Words("原因与义务", "reasons and obligations")
 MET = Words("已履行：{codes}", "met: {codes}")
 OWED = Words("须履行：{codes}", "owed: {codes}")
 UNCOVERED = Words(
-    "下列租户有被允许的敏感模型决定计数，却没有访问条目：{tenants}",
-    "Decisions that allow a sensitive model were counted for these tenants, and the log has no access of theirs: {tenants}",
+    "下列租户与敏感模型，被允许的决定多于日志中的访问：{tenants}",
+    "For these tenants and sensitive models more decisions were allowed than the log has accesses: {tenants}",
 )
 UNMET = Words("未按时确认的义务", "Obligations that nobody confirmed")
 NO_UNMET = Words("没有未按时确认的义务。", "No obligation was left unconfirmed.")

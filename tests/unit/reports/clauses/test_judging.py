@@ -142,7 +142,12 @@ def test_never_better_than_measured(
         assert judged.verdict == (first.verdict if first else otherwise)
 
 
-@given(st.lists(cases, max_size=5), st.sampled_from(list(VERDICTS)), st.tuples(values, values, values), st.sampled_from(["a", "b", "c", "log_verdict"]))
+@given(
+    st.lists(cases, max_size=5),
+    st.sampled_from(list(VERDICTS)),
+    st.tuples(values, values, values),
+    st.sampled_from(["a", "b", "c", "log_verdict"]),
+)
 def test_knowing_less_is_never_better(found: list[Case], otherwise: Verdict, figures: tuple[float | None, ...], lost: str) -> None:
     """Forgetting a figure, or whether the log is whole, leaves the verdict or makes it one for a person."""
     taken: dict[str, float | None] = dict(zip("abc", figures, strict=True)) | {"log_verdict": 0.0}
