@@ -21,9 +21,9 @@ from app.audit.intake.gaps import Gaps
 from app.audit.intake.intake import Intake
 from app.audit.people.people import People
 from app.audit.reading import proven
+from app.audit.reading.caught_up import LogBehind
 from app.audit.reading.hashes import LogDamaged
 from app.audit.reading.log import AuditUnavailable
-from app.audit.reading.proven import LogBehind
 from app.audit.records.entry import Entry
 from app.audit.records.key import key_created
 from app.audit.records.log import log_read
@@ -165,8 +165,9 @@ async def test_who_nobody_knows_is_told_so(grown_log: GrownLog, tmp_path: Path):
     assert await grown_log.people.keys.kept(access["subject"]) is None
 
 
-async def test_ten_thousand_rows_and_one(grown_log: GrownLog, tmp_path: Path):
-    """10 001 entries are 10 001 rows in each file, and none of whose id differs only in case."""
+async def test_ten_thousand_rows_and_one(grown_log: GrownLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """10 001 entries are 10 001 rows in JSON and CSV, and none of whose id differs only in case; the PDF lists the first and says how many."""
+    monkeypatch.setattr("app.reports.subjects.reports.MOST_LISTED", 100)
     desk = desk_on(grown_log)
     await desk.settle(*await desk.accesses(SUBJECT, 10_001), *await desk.accesses(Person.of(TENANT, BEA.upper(), None), 3))
     files = await given(desk, SUBJECT, tmp_path)
@@ -176,7 +177,8 @@ async def test_ten_thousand_rows_and_one(grown_log: GrownLog, tmp_path: Path):
     numbers = range(10_001)
     assert [entry["number"] for entry in said["entries"]] == list(numbers)
     assert [int(line[0]) for line in lines] == list(numbers)
-    assert sorted(map(int, re.findall(r"decision-(\d+);policy", text))) == list(numbers)
+    assert sorted(map(int, re.findall(r"decision-(\d+);policy", text))) == list(range(100))
+    assert re.search(r"10,?001", text)
     assert not [path for path in files if BEA.upper().encode() in path.read_bytes()]
     assert BEA.upper() not in text
 
@@ -272,6 +274,22 @@ async def test_what_was_erased_is_told_and_what_remains(grown_log: GrownLog, tmp
     assert (key["state"], key["erased"]) == ("erased", "2026-01-01T00:00:00.000000Z")
     assert "Erasedon2026-01-01" in text_of(file_of(files, ".pdf"))
     assert b"credit check" not in b"".join(path.read_bytes() for path in files)
+
+
+async def test_reasons_of_others_are_withheld_from_the_person(grown_log: GrownLog, tmp_path: Path):
+    """A note on a request names a third person: in no file of the report; the purpose that a gateway stated is."""
+    desk = desk_on(grown_log)
+    await desk.settle(*await desk.accesses(SUBJECT, purpose="credit check"))
+    request = await desk.requests.open(SUBJECT, 16, None, operator=ANNA)
+    await desk.settle()
+    await desk.requests.refuse(request.id, "Art. 12(5)", "Bob Miller complained about her", operator=ANNA)
+    await desk.settle()
+    files = await given(desk, SUBJECT, tmp_path)
+    access, _, answer = said_in(files)["entries"]
+
+    assert (access["texts"]["purpose"], answer["withheld"], "texts" in answer) == ("credit check", ["reason"], False)
+    assert not [path for path in files if b"Miller" in path.read_bytes()]
+    assert "Miller" not in text_of(file_of(files, ".pdf"))
 
 
 @pytest.mark.parametrize(("outcome", "state"), [("done", "renewed"), ("refused", "replaced")])

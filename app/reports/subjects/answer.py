@@ -8,9 +8,13 @@ from typing import Literal
 
 from app.audit.people.subject_keys import KeptKey
 from app.audit.reading.proven import Closing
+from app.instants import rfc3339
 from app.reports.evidence.facts import SubjectRequest
 from app.reports.subjects.person import Person
 from app.reports.subjects.view import Shown
+
+_NEVER = "9999"
+"""Later than all times of the log."""
 
 KeyState = Literal["none", "kept", "damaged", "renewed", "replaced", "erased", "missing"]
 
@@ -87,7 +91,7 @@ class Answer:
         """
         if self.key is not None and self.key.key is None:
             return "damaged"
-        if self.key is not None and summary.erased:
+        if self.key is not None and (summary.erased or rfc3339(self.key.created) > (summary.erased_at or _NEVER)):
             return "replaced" if summary.erased_at is None else "renewed"
         if self.key is not None:
             return "kept"

@@ -149,7 +149,7 @@ class SubjectReports:
                 sealed = [text for entry in batch for text in entry.body.get("sealed", {}).values()]
                 others = await self._people.keys.of_others(answer.pseudonym, sealed)
                 for entry in batch:
-                    texts = texts_of(entry, person, answer.key, others)
+                    texts = texts_of(entry, person, answer.pseudonym, answer.key, others)
                     _check_person(entry, person, texts)
                     yield shown(entry, person, masks, texts)
 

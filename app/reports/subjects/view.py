@@ -2,7 +2,8 @@
 
 Members are named one by one, so that a new one is hidden until somebody has thought about it. Who acted is masked (CJEU C-579/21: the
 dates and purposes of each consultation, not the names of those who consulted), and so is, for those who operate, whom they acted on.
-Texts open only where they are sealed under the person's own key; what operators wrote may name others (GDPR Art. 15(4)).
+Texts open only where they are sealed under the person's own key and are stated about the person; why somebody asked, allowed or refused
+something, and what they noted, is written by others and may name third ones (GDPR Art. 15(4)): it is withheld, from whomever.
 """
 
 from collections import Counter
@@ -29,6 +30,9 @@ MEMBERS: Mapping[Role, frozenset[str]] = {
     "operator": frozenset(_COMMON | {"to", "use", "zone"}),
 }
 """What each is shown beside the envelope. Of those who operate neither ids of decisions and requests nor what they looked for."""
+
+STATED = frozenset({"action", "address", "approval_id", "purpose", "subject"})
+"""Sealed members that a request or its gateway states about the person; all others are somebody's words."""
 
 _OWN_KEY = ("expires", "roles")
 """What an operator is shown of the state of the API key that they present; its tenants may be persons."""
@@ -71,9 +75,9 @@ class Texts:
 
     opened: Mapping[str, str] = field(default_factory=dict, repr=False)
     erased: tuple[str, ...] = ()
-    """The key is destroyed."""
+    """The person's key is destroyed."""
     unreadable: tuple[str, ...] = ()
-    """The key or the text was damaged."""
+    """The key or the text was damaged, or the key is gone and nobody knows whose it was."""
     withheld: tuple[str, ...] = ()
     """Written by or about somebody else."""
 
@@ -120,13 +124,14 @@ class Shown:
         }
 
 
-def texts_of(entry: Proven, person: Person, key: KeptKey | None, others: frozenset[str]) -> Texts:
+def texts_of(entry: Proven, person: Person, pseudonym: str, key: KeptKey | None, others: frozenset[str]) -> Texts:
     """What of the sealed texts of `entry` the person is shown. `others`: those under keys of somebody else."""
     opened: dict[str, str] = {}
     hidden: dict[str, list[str]] = {"erased": [], "unreadable": [], "withheld": []}
     keyring = key.keyring if key else Keyring({})
+    about = entry.body.get("subject") == pseudonym
     for member, sealed in entry.body.get("sealed", {}).items():
-        if sealed in others:
+        if sealed in others or member not in STATED:
             hidden["withheld"].append(member)
             continue
         try:
@@ -135,7 +140,9 @@ def texts_of(entry: Proven, person: Person, key: KeptKey | None, others: frozens
             hidden["unreadable"].append(member)
             continue
         if text is None:
-            hidden["unreadable" if key and key.key is None else "erased"].append(member)
+            # What is stated about a person is sealed under that person's key; of other entries nobody can tell whose is gone.
+            damaged = key is not None and key.key is None
+            hidden["erased" if about and not damaged else "unreadable"].append(member)
         elif person.role == "operator":
             hidden["withheld"].append(member)
         else:

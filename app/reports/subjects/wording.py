@@ -96,7 +96,10 @@ ROLES: Mapping[Role, Words] = {
 }
 
 KEYS: Mapping[KeyState, Words] = {
-    "none": Words("没有此人的密钥：没有任何内容以其加密。", "There is no key of this person: nothing is sealed under one."),
+    "none": Words(
+        "没有此人的密钥，此人的陈述中也没有以其加密而无法打开的内容。",
+        "There is no key of this person, and nothing that is stated about them was sealed under one.",
+    ),
     "kept": Words("此人的密钥已创建并保存：{created}。", "A key of this person is kept, made at {created}."),
     "damaged": Words(
         "此人的密钥已损坏，其加密的内容无法打开；注册库的备份中可能有完好的密钥。未被删除。",
@@ -132,8 +135,10 @@ LEASES = Words(
 )
 SCOPE: Mapping[Role, Words] = {
     "subject": Words(
-        "包含以此人假名记录的全部条目。租户本身的配额变更不在其中：那关于租户。",
-        "All entries that have this person's pseudonym. Changes of the tenant's quota are not among them: they are about the tenant.",
+        "包含以此人假名记录的全部条目。租户本身的配额变更不在其中：那关于租户。他人所写的理由和备注不予给出：其中可能提到第三人 "
+        "(Art. 15(4)),须由人判断。",
+        "All entries that have this person's pseudonym. Changes of the tenant's quota are not among them: they are about the tenant. "
+        "Reasons and notes that others wrote are not given: these may name third persons (Art. 15(4)), which a person has to judge.",
     ),
     "operator": Words(
         "包含此人所做的全部条目及关于其密钥的条目。涉及他人之处以编号代替，所写文字不予给出：其中可能提到他人 (Art. 15(4)),须由人判断。",

@@ -18,7 +18,7 @@ from tests.fixtures.entries import AT
 
 ID = UUID("01890000-0000-7000-8000-000000000001")
 SUBJECT, OPERATOR, TENANT = Person("subject", "acme", "bea"), Person("operator", None, "anna"), Person("tenant", "acme", "acme")
-SECRET = "bea@example.org"
+SECRET, MINE = "bea@example.org", f"p1:{'ab' * 32}"
 OWN, OTHER = (SubjectKey(UUID(int=number), bytes([number] * 32)) for number in (1, 2))
 KEPT = KeptKey(AT, OWN)
 
@@ -33,8 +33,8 @@ def seen(person: Person, **members: Any) -> Shown:
     return shown(proven(**members), person, Masks(person), Texts())
 
 
-def texts(person: Person, key: KeptKey | None, others: frozenset[str] = frozenset(), **sealed: str) -> Texts:
-    return texts_of(proven(sealed=sealed), person, key, others)
+def texts(person: Person, key: KeptKey | None, others: frozenset[str] = frozenset(), about: str | None = MINE, **sealed: str) -> Texts:
+    return texts_of(proven(sealed=sealed, subject=about), person, MINE, key, others)
 
 
 def sealed_by(key: SubjectKey, member: str, text: str) -> str:
@@ -107,14 +107,28 @@ def test_an_operator_sees_their_own_key_and_not_for_whom_it_speaks():
 
 def test_own_texts_are_opened():
     """What is sealed under the person's key stands in clear, and nothing else does."""
-    mine, theirs = sealed_by(OWN, "purpose", "credit"), sealed_by(OTHER, "reason", "about bob")
+    mine, theirs = sealed_by(OWN, "purpose", "credit"), sealed_by(OTHER, "address", "192.0.2.7")
 
-    assert texts(SUBJECT, KEPT, frozenset([theirs]), purpose=mine, reason=theirs) == Texts({"purpose": "credit"}, withheld=("reason",))
+    assert texts(SUBJECT, KEPT, frozenset([theirs]), purpose=mine, address=theirs) == Texts({"purpose": "credit"}, withheld=("address",))
 
 
-def test_what_operators_wrote_is_withheld_from_them():
-    """It may name others: a person has to judge."""
-    assert texts(OPERATOR, KEPT, reason=sealed_by(OWN, "reason", SECRET)) == Texts(withheld=("reason",))
+@pytest.mark.parametrize("person", [SUBJECT, OPERATOR, TENANT])
+@pytest.mark.parametrize("member", ["reason", "problem", "a member of tomorrow"])
+@pytest.mark.parametrize("key", [KEPT, KeptKey(AT, None), None])
+def test_what_others_wrote_is_withheld(person: Person, member: str, key: KeptKey | None):
+    """A reason or a note may name third persons, even under the person's own key: a person has to judge."""
+    written = {member: sealed_by(OWN, member, "refused: bob complained about her")}
+
+    assert texts(person, key, **written) == Texts(withheld=(member,))
+
+
+@pytest.mark.parametrize("person", [SUBJECT, TENANT, OPERATOR])
+def test_what_is_gone_is_erased_of_the_person_it_was_about_alone(person: Person):
+    """A destroyed key may have been anybody's where the entry is not about the person: that is never called their erasure."""
+    gone = sealed_by(OTHER, "address", "192.0.2.7")
+
+    assert texts(person, KEPT, about=None, address=gone) == Texts(unreadable=("address",))
+    assert texts(person, KEPT, about=MINE, address=gone) == Texts(erased=("address",))
 
 
 @pytest.mark.parametrize(
