@@ -130,4 +130,4 @@ def _regular(path: Path) -> os.stat_result | None:
 
 
 def _not_followed(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC)
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe would keep whoever opens it waiting

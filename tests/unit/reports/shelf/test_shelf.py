@@ -84,6 +84,14 @@ def test_no_other_folder_is_reached(tmp_path: Path, report: str):
         Shelf(tmp_path).folder(report)
 
 
+def test_a_pipe_keeps_nobody_waiting(tmp_path: Path):
+    """In the place of a manifest it is none."""
+    (tmp_path / REPORT).mkdir()
+    os.mkfifo(tmp_path / REPORT / MANIFEST)
+    with pytest.raises(NotAManifest):
+        Shelf(tmp_path).manifest(REPORT)
+
+
 def test_a_manifest_of_another_night_or_no_manifest_is_refused(tmp_path: Path):
     """A folder that was renamed, or holds no manifest that can be read, says nothing of itself."""
     folder = put(tmp_path, REPORT)
