@@ -8,10 +8,8 @@ When down: DatabaseDown; SequencerSilent or LogBehind where nobody sequences or 
 entry that does not lead to the signed root. Nothing is given of an entry that is not proven.
 """
 
-import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy import text
@@ -19,12 +17,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.audit.format.checkpoint import NoteRefused, key_id, open_note
 from app.audit.format.leaf import parse_body
-from app.audit.reading.checkpoints import FRESH_WITHIN_S, LOOK_EVERY_S, SignedCheckpoint, certificates, fresh, signer_of
+from app.audit.reading.caught_up import caught_up
+from app.audit.reading.checkpoints import FRESH_WITHIN_S, SignedCheckpoint, certificates, fresh, signer_of
 from app.audit.reading.entries import BODY, COLUMNS, Logged, logged
 from app.audit.reading.hashes import LogDamaged
 from app.audit.reading.proofs import paths
 from app.clock import Clock
-from app.errors import DependencyDown
 from app.observability.metrics import Metrics
 from app.signing.sm2 import PublicKey
 from app.transaction import Transactions
@@ -38,14 +36,6 @@ _PATIENCE = text(
     f"SELECT set_config('statement_timeout', '{BATCH_TIMEOUT_MS}', true),"
     f" set_config('idle_in_transaction_session_timeout', '{BATCH_TIMEOUT_MS}', true)"
 )
-_OLDEST = text("SELECT oldest FROM audit.backlog")
-
-
-class LogBehind(DependencyDown):
-    """Entries that were handed over before the question are not in the log yet, so an answer could lack them; nothing was given."""
-
-    code = "log_behind"
-    hint = "Start `sluice audit run`, or let it catch up: `sluice doctor` says how far it is behind. Then ask again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +81,7 @@ class ProvenEntries:
 
     async def closing(self) -> Closing:
         """A checkpoint of all that was handed over to the log before now. Raises LogBehind, SequencerSilent, NoCheckpoint, LogDamaged, DatabaseDown."""
-        await self._caught_up(self._clock.utcnow())
+        await caught_up(self._looks, self._clock.utcnow(), FRESH_WITHIN_S)
         signed = await fresh(self._looks)
         closing = Closing(signed, await self._looks.run(certificates))
         _check_signature(closing)
@@ -106,17 +96,6 @@ class ProvenEntries:
         """The same at once, for what is few."""
         return [entry async for batch in self.batches(search, checkpoint) for entry in batch]
 
-    async def _caught_up(self, now: datetime) -> None:
-        try:
-            async with asyncio.timeout(FRESH_WITHIN_S):
-                while True:
-                    oldest = await self._looks.run(_oldest_waiting)
-                    if oldest is None or oldest > now:
-                        return
-                    await asyncio.sleep(LOOK_EVERY_S)
-        except TimeoutError:
-            raise LogBehind("entries wait to be sequenced that were handed over before") from None
-
 
 def _check_signature(closing: Closing) -> None:
     """Raise LogDamaged unless one of the log's signers signed the checkpoint; whose they are the root says, which a reader has."""
@@ -125,11 +104,6 @@ def _check_signature(closing: Closing) -> None:
         open_note(closing.checkpoint.note, origin, {key_id(origin, signer.spki): PublicKey(signer.spki)})
     except NoteRefused as refused:
         raise LogDamaged(f"the checkpoint of size {closing.checkpoint.size}: {refused.message}") from None
-
-
-async def _oldest_waiting(connection: AsyncConnection) -> datetime | None:
-    oldest: datetime | None = (await connection.execute(_OLDEST)).scalar()
-    return oldest
 
 
 async def _batches(connection: AsyncConnection, search: Search, checkpoint: SignedCheckpoint) -> AsyncGenerator[list[Proven]]:
