@@ -9,6 +9,7 @@ back-off, and the first read afterwards is a complete one.
 """
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.backoff import Backoff
+from app.clock import Clock
 from app.database import DatabaseDown, conninfo
 from app.observability.metrics import Metrics
 from app.transaction import Transactions
@@ -51,10 +53,13 @@ class Follower:
         engine: AsyncEngine,
         feed: Feed,
         install: Callable[[Iterable[Row[tuple[object, ...]]]], None],
+        clock: Clock,
         metrics: Metrics,
         *,
         timeout_ms: int,
     ) -> None:
+        self._clock = clock
+        self._read_at_ms: float | None = None
         self._conninfo = conninfo(engine.url.render_as_string(hide_password=False))
         self._feed = feed
         self._query = text(feed.query)
@@ -64,6 +69,11 @@ class Follower:
         self._timeout_s = timeout_ms / 1000
         self._since = _FROM_THE_START
         self._log = structlog.get_logger(__name__).bind(channel=feed.channel)
+
+    @property
+    def age_ms(self) -> float:
+        """How long ago the newest complete reading began: what others committed before that is known here. Infinite before the first."""
+        return math.inf if self._read_at_ms is None else self._clock.monotonic_ms() - self._read_at_ms
 
     async def load(self) -> None:
         """Read everything once. Raises DatabaseDown."""
@@ -107,9 +117,11 @@ class Follower:
                 await listening.execute("SELECT 1")
 
     async def _read(self, connection: AsyncConnection) -> None:
+        began_ms = self._clock.monotonic_ms()
         horizon = str(await connection.scalar(_HORIZON))
         result = await connection.execute(self._query, {"since": self._since})
         for rows in result.partitions(ROWS_AT_ONCE):
             self._install(rows)
             await asyncio.sleep(0)
         self._since = horizon
+        self._read_at_ms = began_ms

@@ -5,9 +5,8 @@ hears of it, so the next decision knows. A step that is already made is refused 
 changes nothing and answers as the first: whoever makes sure that something is closed should hear that it is. One that is being
 revoked opens nothing here from before the revocation's own time on, so that no access of this process is later than it.
 
-When down: no step is possible (DatabaseDown), and those known go on until they expire, one that was revoked elsewhere meanwhile
-too, until the database answers again. Nobody gets at a sensitive model by that: each access must first be in the log, which is
-in the same database. An approval that is not in memory counts as none.
+When down: no step is possible (DatabaseDown), and those known go on for STALE_AFTER_MS, since one may be revoked elsewhere meanwhile;
+after that all count as unknown, which opens nothing, until the table is read again. An approval that is not in memory counts as none.
 """
 
 from collections import Counter, deque
@@ -48,6 +47,8 @@ TOLD_AFTER_END = timedelta(days=1)
 """How long an expired one is told as expired."""
 MOST_KNOWN = 50_000
 """Beyond so many, those that expired are let go at once: what was asked for a moment each must not fill the memory for a day."""
+STALE_AFTER_MS = 15_000
+"""Three rounds of the follower without a complete reading, each of which would have told of a revocation elsewhere."""
 _LEAST_STALE = 64
 
 Answered = Literal["approved", "refused"]
@@ -64,7 +65,7 @@ class Known:
         self._ended: deque[UUID] = deque()
         self._expiries: list[tuple[datetime, UUID]] = []
         self._closing: Counter[UUID] = Counter()
-        self._follower = Follower(engine, store.FEED, self._install, metrics, timeout_ms=timeout_ms)
+        self._follower = Follower(engine, store.FEED, self._install, clock, metrics, timeout_ms=timeout_ms)
 
     def find(self, tenant: str, approval_id: str | None) -> Approval | None:
         """The approval of that tenant that a request names; None where it names none, or none that is known here."""
@@ -77,9 +78,9 @@ class Known:
         return found if found is not None and found.tenant == tenant else None
 
     def facts(self, tenant: str, approval_id: str | None, subject_id: str | None) -> dict[str, Any] | None:
-        """What rules read of it about a request of that subject (Approval.facts)."""
+        """What rules read of it about a request of that subject (Approval.facts). None where it may be revoked unheard, too."""
         found = self.find(tenant, approval_id)
-        if found is None:
+        if found is None or self._follower.age_ms > STALE_AFTER_MS:
             return None
         if found.state == "approved" and found.id in self._closing:
             found = replace(found, state="revoked")

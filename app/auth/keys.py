@@ -107,7 +107,7 @@ class Keys:
         self._clock = clock
         self._keys: dict[bytes, Key] = {}
         self._transactions = Transactions(engine, metrics, call="keys", timeout_ms=timeout_ms)
-        self._follower = Follower(engine, _FEED, self._install, metrics, timeout_ms=timeout_ms)
+        self._follower = Follower(engine, _FEED, self._install, clock, metrics, timeout_ms=timeout_ms)
 
     def principal(self, bearer: str | None) -> Principal:
         """The caller who holds the key `bearer`. Raises Unauthorized for a missing, unknown, revoked or expired one."""

@@ -113,7 +113,7 @@ def _with_database(work: "Callable[[Keys, Tenants], Awaitable[T]]", var: Path, c
         engine = create_engine(urls.registry, settings.database)
         clock, metrics, timeout_ms = SystemClock(), Metrics(), settings.database.timeout_ms
         try:
-            return await work(Keys(engine, clock, metrics, timeout_ms=timeout_ms), Tenants(engine, metrics, timeout_ms=timeout_ms))
+            return await work(Keys(engine, clock, metrics, timeout_ms=timeout_ms), Tenants(engine, clock, metrics, timeout_ms=timeout_ms))
         finally:
             await engine.dispose()
 

@@ -58,11 +58,11 @@ class Tenant:
 class Tenants:
     """Tenants by id, for reading. From memory, never waiting."""
 
-    def __init__(self, engine: AsyncEngine, metrics: Metrics, *, timeout_ms: int) -> None:
+    def __init__(self, engine: AsyncEngine, clock: Clock, metrics: Metrics, *, timeout_ms: int) -> None:
         self._tenants: dict[str, Tenant] = {}
         self._versions: dict[str, int] = {}  # of deleted tenants too, so that a late read of an old row brings none back
         self._transactions = Transactions(engine, metrics, call="registry", timeout_ms=timeout_ms)
-        self._follower = Follower(engine, store.FEED, self._install, metrics, timeout_ms=timeout_ms)
+        self._follower = Follower(engine, store.FEED, self._install, clock, metrics, timeout_ms=timeout_ms)
         self._log = structlog.get_logger(__name__)
 
     def tenant(self, tenant: str) -> Tenant | None:
@@ -123,7 +123,7 @@ class Registry(Tenants):
         timeout_ms: int,
         gaps: Gaps | None = None,
     ) -> None:
-        super().__init__(engine, metrics, timeout_ms=timeout_ms)
+        super().__init__(engine, clock, metrics, timeout_ms=timeout_ms)
         self._clock = clock
         self._people = people
         self._gaps = gaps or Gaps(clock)  # a command that only makes one change tells nobody of its failure but its caller

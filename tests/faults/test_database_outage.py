@@ -137,8 +137,8 @@ async def test_a_stopped_server_stops_changes_and_nothing_else(rooms: Rooms):
     assert (gap["reason"], gap["refused"], gap["lost"]) == ("database_down", 4, 0)  # three changes of quotas and one entry
 
 
-async def test_approvals_go_on_until_they_end_and_take_no_step(rooms: Rooms):
-    """While PostgreSQL is stopped an approval that is known counts as before, and nobody asks, answers or revokes."""
+async def test_approvals_go_on_for_a_moment_and_take_no_step(rooms: Rooms, monkeypatch: pytest.MonkeyPatch):
+    """While PostgreSQL is stopped nobody asks, answers or revokes, and what is known counts until it is too old to be relied on."""
     made = await rooms.approvals.ask(wish(), caller("asker", "operator"))
     approver = caller("approver", "approver")
     await rooms.approvals.answer(made.id, "approved", approver, "seen")
@@ -154,14 +154,18 @@ async def test_approvals_go_on_until_they_end_and_take_no_step(rooms: Rooms):
             await step()
         assert time.perf_counter() - start < QUICK_S
 
+    monkeypatch.setattr("app.approvals.approvals.STALE_AFTER_MS", 60_000)
     assert rooms.approvals.facts("a", str(made.id), "s")["state"] == "approved"
+    monkeypatch.setattr("app.approvals.approvals.STALE_AFTER_MS", 0)
+    assert rooms.approvals.facts("a", str(made.id), "s") is None
+    monkeypatch.undo()
     await rooms.server.start()
     async with await psycopg.AsyncConnection.connect(conninfo(rooms.server.urls.registry)) as other:
         await other.execute(
             "UPDATE registry.approval SET state = 'revoked', revoked = now(), revoked_by = 'x', revoked_key = 'y', revoked_reason = 'z', "
             "changed = pg_current_xact_id()"
         )
-    await until(lambda: rooms.approvals.facts("a", str(made.id), "s")["state"] == "revoked")
+    await until(lambda: (rooms.approvals.facts("a", str(made.id), "s") or {}).get("state") == "revoked")
 
 
 async def test_followers_catch_up_after_an_outage(rooms: Rooms):

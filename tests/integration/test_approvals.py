@@ -102,10 +102,12 @@ async def engine(database_urls: DatabaseUrls) -> AsyncIterator[AsyncEngine]:
 
 
 @pytest.fixture
-def office(engine: AsyncEngine, database_urls: DatabaseUrls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Office:
-    """A replica with the one tenant `a`."""
+async def office(engine: AsyncEngine, database_urls: DatabaseUrls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Office:
+    """A replica with the tenants `a` and `b`, which has read what there is."""
     monkeypatch.setattr("app.quota.registry.Tenants.tenant", lambda _, tenant: tenant if tenant in ("a", "b") else None)
-    return replica(engine, database_urls, tmp_path, ManualClock(datetime.now(UTC)))
+    made = replica(engine, database_urls, tmp_path, ManualClock(datetime.now(UTC)))
+    await made.approvals.load()
+    return made
 
 
 async def test_from_the_question_to_its_end(office: Office):
@@ -392,6 +394,20 @@ async def test_nobody_gets_in_on_an_approval_that_is_being_revoked(office: Offic
 
     assert await revoking == (200, "revoked")
     assert (state(identity), state(other)) == ("revoked", "approved")
+
+
+async def test_what_may_be_revoked_unheard_opens_nothing(office: Office):
+    """15 s after the newest complete reading of the table every approval counts as unknown; after the next one they count again."""
+    identity = await office.ask()
+    await office.step(identity, "approve")
+    state = lambda: (office.approvals.facts("a", identity, PERSON) or {}).get("state")  # noqa: E731
+    office.clock.advance(15_000)
+    still = state()
+    office.clock.advance(1)
+
+    assert (still, state()) == ("approved", None)
+    await office.approvals.load()
+    assert state() == "approved"
 
 
 async def test_a_tenant_has_no_more_open_ones_than_replicas_can_hold(office: Office, monkeypatch: pytest.MonkeyPatch):
