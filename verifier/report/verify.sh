@@ -6,6 +6,7 @@
 # FILE is a signed PDF, a file with FILE.p7s beside it, manifest.json with all that it names, or the folder of a night.
 # ROOT.pem is the root certificate of the reports, from a place you trust: one that lies beside FILE proves nothing.
 # Exit status: 0 valid, 2 not called so, 4 tampered with, 6 it could not be checked. The rules stand in verifier/README.md.
+# All of it is one file, since it goes into the folder of each night and must stand alone there.
 set -eu
 LC_ALL=C
 export LC_ALL
