@@ -6,7 +6,7 @@ settles and confirms in one call, or within the second until the next look, is i
 used, and the log says so. An orderly end of serve forgets its leases, so what is owed then is told as `stopped`.
 
 When down: the entries wait (app/audit/intake/pending.py). A serve that is killed tells nothing of its leases: their accesses stay
-`unconfirmed` in the log with nothing after them, and the nightly report finds them by that.
+`unconfirmed` in the log with nothing after them, until the day's reports are made, which tells of them as `killed`.
 """
 
 from app.audit.records.access import UnmetReason

@@ -179,7 +179,7 @@ async def test_without_an_accepted_checkpoint_nothing_older_is_proven(grown_log:
     found = await context_in(grown_log, accepted=False)
 
     assert (found.tenants, numbers(found, "requests"), found.unproven, found.proofs) == ([], [], [0, 1], {})
-    assert found.cut == {"tenants", "requests", "breaches", "approvals", "unconfirmed", "retention", "rules"}
+    assert found.cut == {"tenants", "requests", "breaches", "approvals", "unconfirmed", "incidents", "retention", "rules"}
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import orjson
+import pypdfium2 as pdfium
 import pytest
 
 from app.audit.format.export_file import lines
+from app.audit.records.access import RequestFacts, access_confirmed, sensitive_access
 from app.audit.records.report import report_made
 from app.audit.verification.verify import verify
 from app.cli.report.nightly import make_missing
@@ -295,6 +298,27 @@ async def test_a_night_of_a_maker_whose_clock_is_ahead_is_not_made_again(over: N
     await over.grown.add()
     outcome = await over.maker().make(DAY)
     assert (outcome.report, outcome.fresh) == (FIRST, False)
+
+
+async def test_an_access_that_a_killed_serve_left_open_is_an_incident(over: NightLife):
+    """The maker tells the log, once, and the same night's report names the incident; what was confirmed is none."""
+    open_, met = (RequestFacts("gateway", "acme", "m", f"0192aaaa-0000-7000-8000-00000000000{n}", subject="p1:" + "0" * 64) for n in (1, 2))
+    accesses = [
+        sensitive_access(facts, "unconfirmed", recorded=MADE + timedelta(hours=3), retention_days=365, obligations=["mask"])
+        for facts in (open_, met)
+    ]
+    confirmed = access_confirmed(met, recorded=MADE + timedelta(hours=4), retention_days=365, obligations_met=["mask"])
+    await over.grown.intake.write(*accesses, confirmed)
+    folder = (await over.maker().make(DAY)).folder
+    await over.maker().make(DAY, again=True)
+
+    found = await over.grown.rows("SELECT seq, body FROM audit.body WHERE kind = 'obligation.unmet' ORDER BY seq")
+    incidents = {said["decision_id"]: seq for seq, body in found if (said := orjson.loads(body))["reason"] == "killed"}
+    assert len(incidents) == sum(orjson.loads(body)["reason"] == "killed" for _, body in found)
+    assert met.decision_id not in incidents
+    with pdfium.PdfDocument(folder / "mlps.pdf") as pdf:
+        printed = " ".join(page.get_textpage().get_text_bounded() for page in pdf).split()
+    assert str(incidents[open_.decision_id]) in printed
 
 
 async def test_the_log_is_told_who_signs_reports_before_the_first(over: NightLife):

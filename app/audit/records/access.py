@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
+from uuid import UUID
 
 from app.audit.records.entry import Entry, Sealed, make_entry
 
-UnmetReason = Literal["settled", "expired", "released", "stopped"]
+UnmetReason = Literal["settled", "expired", "released", "stopped", "killed"]
 AccessOutcome = Literal["allowed", "refused", "unconfirmed"]
 
 
@@ -106,15 +107,24 @@ def access_cancelled(asked: RequestFacts, *, recorded: datetime, retention_days:
 
 
 def obligation_unmet(
-    asked: RequestFacts, *, recorded: datetime, retention_days: int | None, obligations: Sequence[str], reason: UnmetReason
+    asked: RequestFacts,
+    *,
+    recorded: datetime,
+    retention_days: int | None,
+    obligations: Sequence[str],
+    reason: UnmetReason,
+    entry_id: UUID | None = None,
 ) -> Entry:
-    """The incident: an unconfirmed access ended, `reason` says how, and its obligations were not confirmed by then."""
+    """The incident: an unconfirmed access ended, `reason` says how, and its obligations were not confirmed by then.
+
+    `entry_id` for whoever may tell the same one twice.
+    """
     return asked.entry(
         "obligation.unmet",
         "unmet",
         recorded=recorded,
         retention_days=retention_days,
-        sealed=None,
+        sealed=Sealed(entry_id) if entry_id else None,
         obligations=list(obligations),
         reason=reason,
     )

@@ -68,7 +68,7 @@ MEMBERS = {
     "sm3": "SM3 of what is meant, in hex",
     "subject": "the person or service behind the call, as a pseudonym of the tenant",
     "to": "when it ended",
-    "use": "what the key is for: `api` or `log`",
+    "use": "what the key is for: `api`, `log` or `report`",
     "waived": "a list of the refusals that were lifted: `code`, `rule`",
     "whom": "who was told: `authority` or `subjects`",
     "why": "what is wrong with it, in words",
@@ -110,8 +110,8 @@ KINDS = {
     ),
     "obligation.unmet": _kind(
         "An access was given on obligations that the gateway had not confirmed when its lease ended: an incident. `reason` is how that "
-        "ended: `settled` without confirming, `expired`, `released` by an operator, or `stopped` with the process. A gateway that confirms "
-        "later is told by a `confirmed` access after this.",
+        "ended: `settled` without confirming, `expired`, `released` by an operator, `stopped` with the process, or `killed` with it, which is "
+        "found when the day's reports are made. A gateway that confirms later is told by a `confirmed` access after this.",
         "decision_id model obligations reason",
         _DECISION,
         outcomes="unmet",

@@ -65,6 +65,14 @@ _UNCONFIRMED = text(f"""
     AND NOT EXISTS (SELECT FROM ended WHERE ended.decision = body.decision)
     ORDER BY leaf.seq DESC LIMIT :most
 """)  # noqa: S608 - constants
+# Told after the day was over, such as when a serve was killed.
+_INCIDENTS = text(f"""
+    SELECT {COLUMNS} FROM audit.leaf JOIN {BODY}
+    WHERE body.kind = 'obligation.unmet' AND body.recorded >= :closes AND body.decision IN (
+      SELECT decision FROM audit.body WHERE kind = 'sensitive.access' AND recorded >= :begin AND recorded < :closes
+    )
+    ORDER BY leaf.seq DESC LIMIT :most
+""")  # noqa: S608 - constants
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +82,9 @@ class Context:
     tenants: Sequence[str] = ()
     """Those that had a quota when the night ended."""
     older: Mapping[str, Sequence[Logged]] = field(default_factory=dict)
-    """Entries of earlier days by what they are for: `requests`, `breaches`, `approvals`, `rules`, `unconfirmed`; in the order of the log."""
+    """Entries of earlier days by what they are for: `requests`, `breaches`, `approvals`, `rules`, `unconfirmed`; in the order of the log.
+
+    `incidents` are later ones, of the day's accesses."""
     retention: Sequence[RetentionClass] = ()
     unproven: Sequence[int] = ()
     """Numbers of entries that are not what the closing checkpoint signs."""
@@ -100,6 +110,7 @@ async def context_of(connection: AsyncConnection, night: Night, closing: Closing
         "unconfirmed": [
             entry for entry in await looking.find("unconfirmed", _UNCONFIRMED, before | _of(night.previous())) if _waits(entry)
         ],
+        "incidents": await looking.find("incidents", _INCIDENTS, _of(night)),
     }
     tenants = await looking.find("tenants", _TENANTS, {"before": night.end}, MOST_TENANTS)
     retention = await looking.kept(night.end)
@@ -141,7 +152,8 @@ class _Looking:
         result = await proven(self._connection, [row for row in rows[:most] if self._covers(row.seq)], self._closing)
         self._take(group, result.unproven, result.proofs)
         # What stands beside a body found it; what it says itself counts.
-        return [entry for entry in result.entries[::-1] if entry.recorded < rfc3339(parameters["before"])]
+        before = rfc3339(parameters["before"]) if "before" in parameters else None
+        return [entry for entry in result.entries[::-1] if before is None or entry.recorded < before]
 
     async def kept(self, before: datetime) -> Sequence[RetentionClass]:
         """The retention classes."""

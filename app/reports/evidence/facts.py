@@ -263,7 +263,7 @@ class Declared:
     approval: frozenset[str] = frozenset()
 
 
-Group = Literal["tenants", "requests", "breaches", "approvals", "unconfirmed", "retention", "rules"]
+Group = Literal["tenants", "requests", "breaches", "approvals", "unconfirmed", "incidents", "retention", "rules"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,10 @@ class _Gathering:
 
     def evidence(self, integrity: Integrity) -> Evidence:
         """All of it."""
-        context, listed, unmet = self._context, self._lists.listed(), self._accesses.finish()
+        context, listed = self._context, self._lists.listed()
+        for incident in context.older.get("incidents", ()):
+            self._accesses.follow(incident)
+        unmet = self._accesses.finish()
         cut_today = frozenset(group for group, kinds in _GROUPS.items() if any(listed.get(kind, Listed()).more for kind in kinds))
         approvals = self._with_older("approvals", APPROVAL_KINDS, listed)
         standing = approvals_at(approvals, rfc3339(self._night.end))

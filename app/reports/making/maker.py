@@ -35,10 +35,10 @@ from app.reports.evidence.facts import RootFrom
 from app.reports.evidence.readiness import NightUnfinished, check_over
 from app.reports.making.draft import Draft, drafts_of
 from app.reports.making.folder import Filling, file_line
-from app.reports.making.introduced import introduce
 from app.reports.making.lock import Lock, locked
 from app.reports.making.log_root import trust_in
 from app.reports.making.materials import Materials
+from app.reports.making.owed import owed
 from app.reports.making.source import Source
 from app.reports.manifest import ENTRIES, LOG, MANIFEST, Manifest
 from app.reports.nights.night import Night
@@ -145,7 +145,9 @@ class Maker:
 
     async def _fill(self, night: Night, at: datetime, draft: Draft) -> Manifest:
         source, materials = self.source, self.materials
-        await introduce(self.transactions, self.intake, materials.keys, at)
+        if entries := await owed(source.entries, materials.keys, night, at):
+            await self.intake.commit(*entries)
+            await self._settled(at)  # so that this night's reports have them
         with draft.writing(LOG) as file:
             header = await source.export(night, file)
         root, root_from = await self._root()

@@ -17,6 +17,7 @@ from app.audit.format.export_file import Header, lines
 from app.audit.reading.checkpoints import certificates
 from app.audit.reading.export import Wanted
 from app.audit.reading.log import Log
+from app.audit.reading.proven import ProvenEntries
 from app.clock import Clock
 from app.instants import Period
 from app.observability.metrics import Metrics
@@ -31,6 +32,7 @@ from app.signing.certificates import Certificate
 from app.transaction import Transactions
 from app.worker import Worker
 
+TIMEOUT_MS = 10_000
 CONTEXT_MS = 300_000
 """For all that is looked up in a large log: some seconds."""
 TOLD_EVERY = 1000
@@ -82,6 +84,11 @@ class Source:
         evidence = await asyncio.get_running_loop().run_in_executor(self.worker, gathered)
         return evidence, table.rows
 
+    @property
+    def entries(self) -> ProvenEntries:
+        """Entries anywhere in the log, each proven."""
+        return ProvenEntries(self.reading, self.clock, Metrics(), timeout_ms=TIMEOUT_MS)
+
     async def root(self) -> Certificate:
         """The root certificate that the log itself keeps: for who has no other. Raises CertificateRefused, DatabaseDown."""
         ders = await self._transactions("root").run(certificates)
@@ -99,5 +106,5 @@ class Source:
 
         return await self._transactions("report context", CONTEXT_MS).run(look)
 
-    def _transactions(self, call: str, timeout_ms: int = 10_000) -> Transactions:
+    def _transactions(self, call: str, timeout_ms: int = TIMEOUT_MS) -> Transactions:
         return Transactions(self.reading, Metrics(), call=call, timeout_ms=timeout_ms, logs=False)

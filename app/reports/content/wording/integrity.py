@@ -37,6 +37,7 @@ GROUPS = {
     "breaches": Words("泄露", "breaches"),
     "approvals": Words("批准", "approvals"),
     "unconfirmed": Words("待确认的访问", "unconfirmed accesses"),
+    "incidents": Words("后来记录的事件", "incidents told later"),
     "retention": Words("留存", "retention"),
     "rules": Words("规则", "rules"),
 }
