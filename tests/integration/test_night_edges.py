@@ -1,12 +1,13 @@
 """Nights of which somebody destroyed or moved what was recorded at their edges, in a real PostgreSQL."""
 
 from collections.abc import Mapping
+from contextlib import aclosing
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from app.audit.format.export_file import lines, read_header
+from app.audit.format.export_file import lines
 from app.audit.reading.export import Wanted
 from app.instants import Period
 from app.reports.clauses.clause import VERDICTS
@@ -23,7 +24,6 @@ from tests.fixtures.night import DECLARED, NIGHT, NOON, eventful, read
 BEFORE, AFTER = 5, 5
 """Entries of the days before and after."""
 DAY = timedelta(days=1)
-THIS = f"seq >= {BEFORE} AND recorded < '2026-11-29 15:00Z'"
 GOOD = ("met", "not_applicable", "partly")
 
 
@@ -32,8 +32,9 @@ async def evidence_of(grown_log: GrownLog, folder: Path, joins: int | None = Non
     exported = await grown_log.log.export(Wanted(Period(NIGHT.begin, NIGHT.closes), or_nothing=True, joins=joins), operator="auditor")
     path = folder / "log.jsonl"
     with path.open("wb") as file:
-        async for piece in exported.lines:
-            file.write(piece.lines)
+        async with aclosing(exported.lines) as pieces:
+            async for piece in pieces:
+                file.write(piece.lines)
     integrity = integrity_of(path, grown_log.keys.root, grown_log.clock)
     async with grown_log.engine.connect() as connection:
         context = await context_of(connection, NIGHT, closing_of(integrity))
@@ -57,7 +58,6 @@ async def night(grown_log: GrownLog) -> GrownLog:
     return grown_log
 
 
-SHORT = "seq IN (SELECT seq FROM audit.leaf WHERE seq >= 5 ORDER BY seq LIMIT 3)"
 DAMAGES = {
     "first bodies": ("DELETE FROM audit.body WHERE seq BETWEEN 5 AND 9", "gap"),
     "last bodies": ("DELETE FROM audit.body WHERE seq BETWEEN 20 AND 34", "gap"),
@@ -101,9 +101,10 @@ async def test_what_stands_beside_a_body_decides_nothing(night: GrownLog, tmp_pa
     assert (evidence.integrity.report.verdict, evidence.entries, evidence.first, evidence.end) == ("whole", 30, 5, 35)
 
 
-async def test_a_night_begins_where_the_one_before_ended(night: GrownLog, tmp_path: Path):
+async def test_a_night_begins_where_the_one_before_ended(night: GrownLog):
     """What was moved far from both is in one of them, and found there."""
     exported = await night.log.export(Wanted(Period(NIGHT.end, NIGHT.next().closes), or_nothing=True, joins=20), operator="auditor")
-    header = read_header((await anext(exported.lines)).lines)
+    async with aclosing(exported.lines):
+        header = exported.header
 
     assert (header.first, header.end) == (20, 40)

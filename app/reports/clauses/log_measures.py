@@ -24,6 +24,7 @@ from app.reports.clauses.measuring import (
 )
 from app.reports.document import Words
 from app.reports.evidence.facts import Covered, Evidence, Logged
+from app.reports.evidence.integrity import closing_of
 
 SIX_MONTHS_DAYS = 184
 """The longest six months of a calendar: from 1 July on, or from 1 March."""
@@ -70,7 +71,9 @@ def _uncovered(evidence: Evidence) -> Measured:
 
 def _verdict(evidence: Evidence) -> Measured:
     integrity = evidence.integrity
-    status = EXIT_CODES["tampered"] if integrity.unproven else EXIT_CODES[integrity.report.verdict]
+    # Where the verifier accepted nothing that closes the file, older entries have no proof for that reason alone.
+    altered = integrity.unproven and closing_of(integrity) is not None
+    status = EXIT_CODES["tampered" if altered else integrity.report.verdict]
     if integrity.root_from == "log" and status != EXIT_CODES["tampered"]:
         status = EXIT_CODES["unchecked"]  # a root that came with what it vouches for vouches for nothing
     named = (finding.seq for finding in integrity.report.findings if finding.seq is not None)

@@ -7,6 +7,7 @@ import pytest
 
 from app.audit.format.export_file import EntryLine, PurgedLine, read_line
 from app.audit.records.entry import Entry, make_entry
+from app.audit.verification.report import Report, Verdict
 from app.errors import ConfigError
 from app.reports.clauses.clause import Measured
 from app.reports.clauses.measures import MEASURES, measure, named
@@ -165,6 +166,15 @@ def test_a_log_that_is_not_whole_has_the_status_of_its_verdict():
     assert value(of(lost(3)), "log_verdict") == 7
     assert measure(of(read(), context=Context(unproven=[9])), ["log_verdict"])["log_verdict"].entries == (9,)
     assert value(of(read(), context=Context(unproven=[9])), "log_verdict") == 4
+
+
+@pytest.mark.parametrize(("verdict", "status"), [("unchecked", 6), ("tampered", 4)])
+def test_older_entries_without_an_accepted_checkpoint_are_no_proof_of_tampering(verdict: Verdict, status: int):
+    """They have no proof since nothing could be checked, or since the checkpoint is wrong: the verifier said which."""
+    evidence = of(read(), context=Context(unproven=[9]))
+    integrity = replace(evidence.integrity, report=Report(verdict, ()))
+
+    assert value(replace(evidence, integrity=integrity), "log_verdict") == status
 
 
 def test_retention_is_held_against_six_months():
