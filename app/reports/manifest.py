@@ -4,6 +4,7 @@
   mlps.pdf gdpr.pdf             signed within
   decisions.csv entries.csv     signed beside: decisions.csv.p7s, entries.csv.p7s
   log.jsonl                     the export of the log that all of it is made from: `sluice audit verify` checks it
+  older.txt                     a proof of each older entry that the reports rest on, one after the other; where there are any
   manifest.json manifest.json.p7s
   root.pem verify.sh            to check with; a root that came with what it vouches for proves nothing, compare its fingerprint
 
@@ -25,11 +26,13 @@ SIGNATURE_SUFFIX = ".p7s"
 TIME_STAMP_SUFFIX = ".tsr"
 LOG = "log.jsonl"
 MLPS, GDPR = "mlps.pdf", "gdpr.pdf"
+OLDER = "older.txt"
 DECISIONS, ENTRIES = "decisions.csv", "entries.csv"
 ROOT, SCRIPT = "root.pem", "verify.sh"
 TYPES = {
     ".pdf": "application/pdf",
     ".csv": "text/csv; charset=utf-8",
+    ".txt": "text/plain; charset=utf-8",
     ".jsonl": "application/x-ndjson",
     ".json": "application/json",
     ".p7s": "application/pkcs7-signature",
@@ -97,7 +100,7 @@ class Manifest:
     verdicts: Mapping[str, Mapping[str, int]]
     """By report (`mlps`, `gdpr`): how many clauses were met, partly, not_met, not_applicable, manual."""
     versions: Mapping[str, Any]
-    """sluice, the policy revisions in force in the period, SM3 of the clauses and of the register of processing, the font."""
+    """sluice, the policy revisions in force in the period, SM3 of the clauses and of the register of processing, the font, SM3 of models.yaml."""
 
     def text(self) -> bytes:
         """The file: one spelling for equal content."""

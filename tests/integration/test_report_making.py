@@ -47,6 +47,7 @@ FILES = [
     "manifest.json",
     "manifest.json.p7s",
     "mlps.pdf",
+    "older.txt",
     "root.pem",
     "verify.sh",
 ]
@@ -92,6 +93,10 @@ async def test_a_night_is_made_from_the_log_to_the_shelf(over: NightLife):
         "decisions_rows": 4,
         "missing_characters": 0,
     }
+    assert said.versions["models"] == "5e" * 32
+    proofs = (folder / "older.txt").read_text().split("sluice-audit-proof 1\n")[1:]
+    assert [proof.count("index ") for proof in proofs] == [1] * len(proofs)
+    assert all(said.log.note in proof for proof in proofs)
     assert (said.begin, said.end, said.log.verdict, said.made_by) == (
         "2026-01-01T00:00:00.000000Z",
         "2026-01-02T00:00:00.000000Z",

@@ -31,6 +31,7 @@ from app.reports.manifest import (
     LOG,
     MANIFEST,
     MLPS,
+    OLDER,
     ROOT,
     SCRIPT,
     SIGNATURE_SUFFIX,
@@ -68,6 +69,8 @@ class Filling:
         self.progress.stage(evidence.night, "sign")
         for name in (DECISIONS, ENTRIES):
             self._beside(name)
+        if evidence.older:
+            self.draft.write(OLDER, "\n".join(proof for _, proof in evidence.older).encode())
         counts = {"decisions_rows": decision_rows, "entries_rows": entry_rows, "missing_characters": missing}
         manifest = self._manifest(evidence, header, imprint, judged, counts)
         self.draft.write(MANIFEST, manifest.text())
@@ -138,11 +141,18 @@ class Filling:
             end=rfc3339(night.end),
             made=imprint.made,
             made_by=imprint.made_by,
-            files=[file_line(self.draft.path / name) for name in (MLPS, GDPR, DECISIONS, ENTRIES, LOG)],
+            files=[
+                file_line(self.draft.path / name) for name in (MLPS, GDPR, DECISIONS, ENTRIES, LOG, *([OLDER] if evidence.older else []))
+            ],
             log=log,
             counts={**counts_of(evidence), **counted},
             verdicts={name: tally(each) for name, each in judged.items()},
-            versions={**imprint.versions, "left_out": list(self.sealer.troubles), SAID: evidence.integrity.root_from},
+            versions={
+                **imprint.versions,
+                "left_out": list(self.sealer.troubles),
+                SAID: evidence.integrity.root_from,
+                "models": self.materials.models,
+            },
         )
 
 

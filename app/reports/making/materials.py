@@ -3,6 +3,7 @@
 When down: whatever is missing or wrong is a ConfigError before anything is made.
 """
 
+import hashlib
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -37,6 +38,8 @@ class Materials:
     register: Register
     font: Font
     declared: Declared
+    models: str
+    """SM3 in hex of models.yaml, which `declared` is read from."""
     keys: KeyFolder
     """Of the reports, open."""
     log_root: Certificate | None
@@ -70,6 +73,7 @@ def load_materials(settings: Settings, var: Path, now: datetime) -> Materials:
         register=register,
         font=font,
         declared=Declared(frozenset(sensitive), frozenset(name for name, spec in sensitive.items() if spec.approval)),
+        models=hashlib.new("sm3", Path(settings.models).read_bytes()).hexdigest(),
         keys=keys,
         log_root=given_root(report.log_root, keys_folder(settings, var)),
         script=_script(),
