@@ -24,7 +24,7 @@ ReportName = Literal["mlps", "gdpr"]
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)  # beyond no number is never
 
 
 class BothLanguages(_Part):

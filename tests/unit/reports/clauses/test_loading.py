@@ -74,6 +74,7 @@ def test_fingerprint_is_of_names_and_texts(write: Write) -> None:
         ({"cases": [{"verdict": "not_met", "measure": "gaps"}]}, "clauses[0].cases[0]: needs one of above, below, equals"),
         ({"cases": [{"verdict": "good", "measure": "gaps", "above": 0}]}, "clauses[0].cases[0].verdict"),
         ({"cases": [{"verdict": "met", "measure": "gaps", "above": "0"}]}, "clauses[0].cases[0].above"),
+        ({"cases": [{"verdict": "not_met", "measure": "gaps", "above": float("nan")}]}, "clauses[0].cases[0].above"),
         ({"cases": []}, "clauses[0]: otherwise: met needs a case"),
         ({"title": {"zh": "题"}}, "clauses[0].title.en"),
         ({"title": "题"}, "clauses[0].title"),
