@@ -25,7 +25,7 @@ from app.policy.embedded import start_opa
 from app.processes import Kept, Launcher
 from app.report_timer import ReportTimer
 from app.reports.nights.night import Night
-from app.reports.shelf.due import time_of
+from app.reports.shelf.due import not_scheduled, time_of
 from app.setting_sections import EMBEDDED, EngineSettings
 from app.settings import Settings
 
@@ -103,7 +103,7 @@ class Children:
         at = time_of(self.settings.report.at)
         if at is None:
             return
-        if why := _without_passphrase(self.settings):
+        if why := not_scheduled(self.settings):
             log.warning("reports.not_scheduled", why=why, hint="Set it to file:PATH; or report.at to off, where something else makes them.")
             return
 
@@ -147,16 +147,6 @@ async def _all_well(health: Health) -> None:
     for name, part in (await health.report())[1]["parts"].items():
         if not part["ok"]:
             log.warning("started without a part", part=name, detail=part["detail"])
-
-
-def _without_passphrase(settings: Settings) -> str:
-    """Why a child could not open the report keys; empty where nothing is known to be in its way."""
-    passphrase = settings.report.passphrase
-    if passphrase.startswith("fd:"):
-        return "report.passphrase: a descriptor is read once, and not by a child"
-    if not passphrase and settings.database.url != EMBEDDED:
-        return "report.passphrase: not set, and the database is not the embedded one"
-    return ""
 
 
 def _sluice(*arguments: object) -> list[str]:

@@ -44,6 +44,7 @@ def test_wording_that_the_font_lacks_is_named(tmp_path: Path):
         ({"report": {"keys": "keys"}}, "reportkeys", "warn", "has no signer yet"),
         ({"report": {"keys": "audit-keys"}}, "reportkeys", "fail", "the report keys are not the log's"),
         ({"report": {"passphrase": ""}}, "nightly", "warn", "serve has no reports made"),
+        ({"report": {"passphrase": "fd:3"}}, "nightly", "warn", "a descriptor is read once"),
         ({"report": {"at": "off", "passphrase": ""}}, "nightly", "ok", "report.at is off"),
     ],
 )

@@ -97,16 +97,16 @@ def _keys(settings: "Settings", var: Path) -> Finding:
 
 
 def _made_by(settings: "Settings") -> Finding:
-    from app.setting_sections import EMBEDDED
+    from app.reports.shelf.due import OFF, not_scheduled
 
     given = settings.report
-    if given.at == "off":
+    if given.at == OFF:
         return Finding("nightly", "ok", "report.at is off: something else runs `sluice report nightly`")
-    if settings.database.url != EMBEDDED and not given.passphrase.startswith("file:"):
+    if why := not_scheduled(settings):
         return Finding(
             "nightly",
             "warn",
-            "report.passphrase names no file, so serve has no reports made",
+            f"{why}; so serve has no reports made",
             "Set it to file:PATH, or report.at to off where something else runs `sluice report nightly`.",
         )
     return Finding("nightly", "ok", f"serve has them made at {given.at} {given.zone} of the day after")

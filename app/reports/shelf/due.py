@@ -4,6 +4,8 @@ from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from app.reports.nights.night import LATE, Night
+from app.setting_sections import EMBEDDED
+from app.settings import Settings
 
 OFF = "off"
 
@@ -11,6 +13,16 @@ OFF = "off"
 def time_of(at: str) -> time | None:
     """The setting report.at, HH:MM; None for `off`."""
     return None if at == OFF else time.fromisoformat(at)
+
+
+def not_scheduled(settings: Settings) -> str:
+    """Why serve has no reports made although report.at names a time: its child could not open the keys. Empty where nothing is in the way."""
+    passphrase = settings.report.passphrase
+    if passphrase.startswith("fd:"):
+        return "report.passphrase: a descriptor is read once, and not by a child"
+    if not passphrase and settings.database.url != EMBEDDED:
+        return "report.passphrase: not set, and the database is not the embedded one"
+    return ""
 
 
 def due(night: Night, at: time) -> datetime:
