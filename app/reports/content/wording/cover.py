@@ -32,9 +32,9 @@ ROWS_ALL = Words("总行数", "rows in all")
 
 PROVES = Words(
     "签名证明：自签名以来本文件没有任何改动，且由持有该报告密钥者签署。当日条目由同一文件夹中的 log.jsonl 逐条证明；"
-    "更早的条目由 older.jsonl 逐条证明属于同一检查点。",
+    "更早的条目由 older.txt 逐条证明属于同一检查点。",
     "The signature proves that nothing in this file has changed since it was signed, and that whoever holds the report key signed it. "
-    "log.jsonl in the same folder proves each entry of the day; older.jsonl has of each older one the proof that it belongs to the same "
+    "log.jsonl in the same folder proves each entry of the day; older.txt has of each older one the proof that it belongs to the same "
     "checkpoint.",
 )
 PROVES_NOT = Words(
