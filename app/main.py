@@ -22,6 +22,7 @@ from app.api.failures import install_failures
 from app.api.leases import lease_router
 from app.api.openapi import install_openapi
 from app.api.quotas import quota_router
+from app.api.readers import Readers
 from app.api.readiness import LOOK_MS, Parts
 from app.api.reports import reports_router
 from app.api.status import Health, status_router
@@ -58,7 +59,7 @@ from app.quota.registry import Registry
 from app.reports.checking.shelved import checked_under
 from app.reports.nights.missed import Missing
 from app.reports.shelf.age import ShelfAge
-from app.reports.shelf.made import not_made
+from app.reports.shelf.made import manifests_of, not_made
 from app.reports.shelf.shelf import Shelf
 from app.reports.shelf.states import States
 from app.setting_sections import EMBEDDED
@@ -188,17 +189,24 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
                 await engine.dispose()
 
     refusals = Refusals(writers.pending, clock)
+    nights = Transactions(engines["log"], metrics, call="reports", timeout_ms=timeout_ms, logs=False)
     routers = (
         status_router(health, metrics, lambda: describe(readings.view)),
         quota_router(registry, _principal),
-        approval_router(approvals, registry, clock, _principal),
+        approval_router(approvals, registry, audit, Readers(_principal, refusals), clock),
         lease_router(limiter, registry, _principal),
         audit_router(audit, people, refusals, _principal),
-        reports_router(shelf, States(checked_under(around.report_root)), audit, refusals, _principal),
+        reports_router(
+            shelf,
+            States(checked_under(around.report_root)),
+            lambda: manifests_of(nights, clock.utcnow()),
+            audit,
+            refusals=refusals,
+            principal=_principal,
+        ),
     )
     cold = _cold(lifespan, routers, bundle_routes(rules.loader, around.opa_token))
     hot = HotRoutes(once, Leases(limiter, records, settings.lease.ttl_ms))
-    nights = Transactions(engines["log"], metrics, call="reports", timeout_ms=timeout_ms, logs=False)
     return Service(
         Edge(cold, hot.match, keys, metrics),
         registry,

@@ -63,6 +63,12 @@ class Filters:
     standing: Standing | None = None
     below: UUID | None = None
 
+    @property
+    def as_query(self) -> dict[str, str]:
+        """Those that are set, as the record of the reading names them."""
+        named = {"tenant": self.tenant, "model": self.model, "state": self.standing, "cursor": self.below}
+        return {name: str(value) for name, value in named.items() if value is not None}
+
 
 def approval(row: Row[Any]) -> Approval:
     """The row as a value."""

@@ -18,8 +18,14 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.api.approvals import approval_router
 from app.api.failures import install_failures
+from app.api.readers import Readers
 from app.approvals.approvals import MOST_ENDED, Approvals
+from app.audit.intake.gaps import Gaps
+from app.audit.intake.intake import Intake
+from app.audit.intake.pending import Pending
 from app.audit.people.people import People
+from app.audit.reading.log import Log
+from app.audit.reading.refusals import Refusals
 from app.auth.keys import Principal
 from app.clock import ManualClock
 from app.database import DatabaseUrls, conninfo, create_engine
@@ -46,6 +52,7 @@ class Office:
     people: People
     clock: ManualClock
     urls: DatabaseUrls
+    pending: Pending
 
     async def send(self, method: str, target: str, document: Any = None, *, role: str = "operator", name: str | None = None) -> Reply:
         """One call by a key of that role; two roles are written a+b, and a name makes it another key."""
@@ -76,9 +83,18 @@ class Office:
 
     async def entries(self) -> list[Any]:
         """What the log was handed of approvals, in order, with the retention class of each."""
+        return [entry for entry in await self._told() if entry["kind"].startswith("approval.")]
+
+    async def reads(self) -> list[tuple[str, str, Any]]:
+        """What the log was handed of readings and refusals: by whom, how it ended, and what was asked for."""
+        await self.pending.flush()
+        told = [entry for entry in await self._told() if entry["kind"] == "log.read"]
+        assert {entry["read"] for entry in told} <= {"approvals"}
+        return [(entry["operator"], entry["outcome"], entry["query"]) for entry in told]
+
+    async def _told(self) -> list[Any]:
         rows = await rows_of(self.urls.owner, "SELECT retention, body FROM audit.intake ORDER BY id")
-        told = [orjson.loads(bytes(body)) | {"retention": retention} for retention, body in rows]
-        return [entry for entry in told if entry["kind"].startswith("approval.")]
+        return [orjson.loads(bytes(body)) | {"retention": retention} for retention, body in rows]
 
 
 async def principal(x_role: Annotated[str, Header()], x_name: Annotated[str, Header()]) -> Principal:
@@ -88,10 +104,13 @@ async def principal(x_role: Annotated[str, Header()], x_name: Annotated[str, Hea
 def replica(engine: AsyncEngine, urls: DatabaseUrls, folder: Path, clock: ManualClock, *, timeout_ms: int = TIMEOUT_MS) -> Office:
     people = People(engine, folder / "secrets", clock, Metrics(), timeout_ms=timeout_ms)
     approvals = approvals_of(engine, people, clock=clock, timeout_ms=timeout_ms)
+    intake = Intake(engine, Metrics(), Gaps(clock), timeout_ms=timeout_ms)
+    audit, pending = Log(engine, intake, clock, Metrics(), timeout_ms=timeout_ms), Pending(intake, clock, Metrics())
+    readers = Readers(principal, Refusals(pending, clock))
     api = FastAPI()
     install_failures(api)
-    api.include_router(approval_router(approvals, registry_of(engine, folder), clock, principal))
-    return Office(api, approvals, people, clock, urls)
+    api.include_router(approval_router(approvals, registry_of(engine, folder), audit, readers, clock))
+    return Office(api, approvals, people, clock, urls, pending)
 
 
 @pytest.fixture
@@ -157,21 +176,74 @@ async def test_a_person_stands_in_no_table_in_clear(office: Office):
     }
     assert keys.open(UUID(approved["id"]), "reason", approved["sealed"]["reason"]) == "seen"
     await rows_of(office.urls.owner, "DELETE FROM registry.subject_key")
-    shown = (await office.send("GET", f"/{identity}", role="auditor")).json
+    shown = (await office.send("GET", f"/{identity}?open=true", role="auditor")).json
     assert ("reason" in shown["asked"], "reason" in shown["answered"]) == (False, False)
 
 
 async def test_what_is_answered(office: Office):
-    """An approval is shown with its steps and reasons, and with the pseudonym in place of the person."""
+    """An approval is shown with its steps, with reasons only to whoever asks for them, and with the pseudonym in place of the person."""
     asked = await office.send("POST", "", office.wish())
     shown = asked.json
     approved = await office.send("POST", f"/{shown['id']}/approve", REASONED, role="approver")
 
-    assert (asked.status, shown["state"], shown["asked"]["by"], shown["asked"]["reason"]) == (201, "asked", "operator", REASON)
+    assert (asked.status, shown["state"], shown["asked"]["by"], "reason" in shown["asked"]) == (201, "asked", "operator", False)
     assert shown["subject"].startswith("p1:")
     assert PERSON.encode() not in asked.body
-    assert approved.json["answered"] == {"by": "approver", "at": rfc3339(office.clock.utcnow()), "reason": "seen"}
+    assert approved.json["answered"] == {"by": "approver", "at": rfc3339(office.clock.utcnow())}
     assert (await office.send("GET", f"/{shown['id']}", role="auditor")).json == approved.json
+    opened = (await office.send("GET", f"/{shown['id']}?open=true", role="auditor")).json
+    assert (opened["asked"]["reason"], opened["answered"]["reason"]) == (REASON, "seen")
+
+
+async def test_who_reads_reasons_is_recorded_first(office: Office):
+    """Reading with reasons is an entry with what was asked for, committed before the answer; without them it is none."""
+    identity = await office.ask()
+    await office.send("GET", "?state=asked", role="approver")
+    await office.send("GET", f"/{identity}", role="approver")
+    assert await office.reads() == []
+
+    await office.send("GET", "?state=asked&open=true", role="approver")
+    await office.send("GET", f"/{identity}?open=true", role="auditor")
+
+    assert await office.reads() == [
+        ("approver", "done", {"state": "asked", "open": True}),
+        ("auditor", "done", {"approval_id": identity, "tenant": "a", "open": True}),
+    ]
+
+
+async def test_no_reason_leaves_unrecorded(office: Office, engine: AsyncEngine, tmp_path: Path, superuser_url: str):
+    """Where the reading cannot be recorded nothing is shown: 503; what needs no record is answered."""
+    identity = await office.ask()
+    hurried = replica(engine, office.urls, tmp_path, office.clock, timeout_ms=QUICK_MS)
+    async with await psycopg.AsyncConnection.connect(conninfo(superuser_url)) as blocker:
+        await blocker.execute("LOCK TABLE audit.intake IN ACCESS EXCLUSIVE MODE")
+        refused = [await hurried.send("GET", target, role="auditor") for target in ("?open=true", f"/{identity}?open=true")]
+        plain = await hurried.send("GET", f"/{identity}", role="auditor")
+
+    assert [(reply.status, reply.json["code"], REASON.encode() in reply.body) for reply in refused] == [
+        (503, "audit_unavailable", False)
+    ] * 2
+    assert plain.status == 200
+
+
+async def test_who_is_refused_is_told_to_the_log(office: Office):
+    """By role, by having asked, by another's tenant: each attempt is an entry that names the step; an id that is none is not repeated."""
+    identity = await office.ask(role="operator+approver")
+    await office.step(identity, "approve", role="operator+approver")
+    await office.step(identity, "refuse", role="auditor")
+    await office.step("no id at all", "revoke", role="gateway")
+    await office.send("GET", "?tenant=a&open=true", role="gateway")
+    await office.send("POST", "", office.wish(tenant="b"), role="gateway")
+    await office.send("POST", "", office.wish(), role="auditor")
+
+    assert await office.reads() == [
+        ("operator+approver", "refused", {"step": "approve", "approval_id": identity}),
+        ("auditor", "refused", {"step": "refuse", "approval_id": identity}),
+        ("gateway", "refused", {"step": "revoke"}),
+        ("gateway", "refused", {"tenant": "a"}),
+        ("gateway", "refused", {"step": "ask", "tenant": "b"}),
+        ("auditor", "refused", {"step": "ask"}),
+    ]
 
 
 @pytest.mark.parametrize("verb", ["approve", "refuse"])
@@ -287,12 +359,12 @@ async def test_a_damaged_key_keeps_nobody_from_closing(engine: AsyncEngine, offi
             (identity,),
         )
     fresh = replica(engine, office.urls, tmp_path, office.clock)
-    listed = (await fresh.send("GET", "")).json["approvals"]
+    listed = (await fresh.send("GET", "?open=true")).json["approvals"]
 
     assert [one["asked"].get("reason") for one in listed] == [None, REASON]
     assert (listed[0]["asked"]["unreadable"], listed[0]["answered"]["unreadable"]) == (True, True)
     assert await fresh.step(identity, "revoke") == (200, "revoked")
-    assert (await fresh.send("GET", f"/{identity}")).json["revoked"]["reason"] == REASONED["reason"]
+    assert (await fresh.send("GET", f"/{identity}?open=true")).json["revoked"]["reason"] == REASONED["reason"]
 
 
 async def test_a_list_is_filtered_and_paged(office: Office):

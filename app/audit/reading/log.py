@@ -1,6 +1,6 @@
 """The log as its readers have it: what they may ask, each read recorded before it leaves.
 
-Reads are entries, proofs of an entry, and exports: what shows what somebody did. Checkpoints and proofs between them hold no
+Reads are entries, proofs of an entry, exports, reports, and reasons of approvals: what shows what somebody did. Checkpoints and proofs between them hold no
 entry and are asked for by machines all the time, so they are not recorded: a log of who looked at its root would only grow.
 
 When down: DatabaseDown where the log cannot be read, AuditUnavailable where the read cannot be recorded; nothing is given.
@@ -137,6 +137,10 @@ class Log:
     async def report_read(self, report: str, file: str, *, operator: str) -> None:
         """Commit that `operator` reads `file` of `report`: what is made of the log is read as the log is. Raises AuditUnavailable."""
         await self._commit(log_read(recorded=self._clock.utcnow(), operator=operator, read="report", report=report, file=file))
+
+    async def approvals_read(self, query: Mapping[str, Any], *, operator: str, count: int) -> None:
+        """Commit that `operator` reads `count` approvals with their reasons, which the log seals, too. Raises AuditUnavailable."""
+        await self._record("approvals", {**query, "open": True}, operator=operator, first=None, end=None, count=count)
 
     async def _record(self, read: str, query: Mapping[str, Any], *, operator: str, first: int | None, end: int | None, count: int) -> None:
         """Commit that `operator` reads `count` entries, from `first` to before `end`, by `read` with `query`. Raises AuditUnavailable."""

@@ -54,7 +54,7 @@ MEMBERS = {
     "purpose": "what for, where the model's spec declares the word; any other text is sealed",
     "query": "what was asked for, by name",
     "quota_version": "version of the tenant's quota",
-    "read": "what was read: `entries`, `entry`, `proof`, `export` or `report`",
+    "read": "what was read: `entries`, `entry`, `proof`, `export`, `report` or `approvals`",
     "reason": "why, as a code of Sluice",
     "reasons": "a list of `code` and `rule`",
     "refused": "how many decisions and changes were refused because their entries could not be written",
@@ -144,7 +144,8 @@ KINDS = {
         "The reports of a day were made, or could not be.", "report from to zone", "count files problem", outcomes="done failed"
     ),
     "log.read": _kind(
-        "The log was read, or somebody whose key may not was refused it.",
+        "The log, or what it seals, was read, or somebody who may not was refused it. With a `step` in `query`, what was refused is that "
+        "step of an approval.",
         "read",
         "count end file first query report sealed subject",
         outcomes="done refused",
