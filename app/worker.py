@@ -1,4 +1,8 @@
-"""One thread for work that blocks, that nobody waits for at the end: a process that ends leaves it behind."""
+"""One thread for work that blocks, that nobody waits for at the end: a process that ends leaves it behind.
+
+A ThreadPoolExecutor joins its threads when the interpreter exits, whatever shutdown() was told: SIGTERM in the middle of a large night would
+wait for the whole of its checking or writing, past the time that whoever stops us allows.
+"""
 
 import queue
 import threading

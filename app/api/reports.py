@@ -5,7 +5,7 @@ what their manifests say, holds no entry of the log and is not recorded.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -20,6 +20,7 @@ from app.audit.reading.log import Log
 from app.audit.reading.refusals import Refusals
 from app.errors import BadRequest
 from app.reports.manifest import Manifest, NotAManifest, media_type
+from app.reports.shelf.compared import Made, all_of, contradiction, made_or_none
 from app.reports.shelf.shelf import REPORT, Shelf, ShelvedFile, UnknownReport, order
 from app.reports.shelf.states import State, States
 
@@ -36,7 +37,7 @@ Name = Annotated[str, InPath(max_length=_MOST_CHARS, description="name of a file
 class Verification(BaseModel):
     """Whether a night's files are as they were signed, under the root certificate of the report keys that this replica has."""
 
-    verdict: Literal["valid", "tampered", "unchecked"]
+    verdict: Literal["valid", "tampered", "unchecked", "missing"]
     why: str = Field(description="empty where it is valid")
 
 
@@ -69,16 +70,18 @@ class ReportAnswer(BaseModel):
     files: list[str] = Field(description="names of all files, those for checking among them")
 
 
-def reports_router(shelf: Shelf, states: States, audit: Log, refusals: Refusals, principal: Callable[..., Any]) -> APIRouter:
-    """The routes under /reports. `principal` is a dependency that gives the Principal."""
+def reports_router(
+    shelf: Shelf, states: States, made: Callable[[], Awaitable[Made]], audit: Log, *, refusals: Refusals, principal: Callable[..., Any]
+) -> APIRouter:
+    """The routes under /reports. `made` gives what the log says was made, `principal` is a dependency that gives the Principal."""
     router = APIRouter(prefix="/reports", tags=["reports"], dependencies=[Depends(known_query)])
     readers = Readers(principal, refusals)
-    _add_lists(router, shelf, states, readers)
+    _add_lists(router, shelf, states, made, readers)
     _add_files(router, shelf, audit, readers)
     return router
 
 
-def _add_lists(router: APIRouter, shelf: Shelf, states: States, readers: Readers) -> None:
+def _add_lists(router: APIRouter, shelf: Shelf, states: States, made: Callable[[], Awaitable[Made]], readers: Readers) -> None:
     only_readers = [Depends(readers.unrecorded)]
 
     @router.get("", dependencies=only_readers)
@@ -87,9 +90,13 @@ def _add_lists(router: APIRouter, shelf: Shelf, states: States, readers: Readers
         cursor: Annotated[str | None, Query(max_length=_MOST_CHARS, description="`next` of the page before")] = None,
         limit: Annotated[int, Query(ge=1, le=MAX_PAGE)] = PAGE,
     ) -> ReportsAnswer:
-        """The finished nights, the newest day first, of one day the last that was made; and whether they are as they were signed."""
-        shown, following = await asyncio.to_thread(_page, shelf, cursor, limit)
-        found = await states.of([shelf.path / report for report, _ in shown], STATE_WITHIN_S)
+        """The finished nights, the newest day first, of one day the last that was made; and whether they are as they were signed.
+
+        What the log says was made, and is not here, is among them as `missing`.
+        """
+        log = await made_or_none(made)
+        shown, following = await asyncio.to_thread(_page, shelf, log, cursor, limit)
+        found = await _states(states, [shelf.path / report for report, _ in shown], log)
         lines = [_line(report, manifest, state) for (report, manifest), state in zip(shown, found, strict=True)]
         return ReportsAnswer(reports=lines, next=following)
 
@@ -97,7 +104,7 @@ def _add_lists(router: APIRouter, shelf: Shelf, states: States, readers: Readers
     async def get_report(report: Id) -> ReportAnswer:
         """One night: its manifest, and the names of its files."""
         folder, manifest, names = await asyncio.to_thread(_whole, shelf, report)
-        (state,) = await states.of([folder], STATE_WITHIN_S)
+        (state,) = await _states(states, [folder], await made_or_none(made))
         return ReportAnswer(report=report, verification=_verification(state), manifest=manifest.document(), files=names)
 
 
@@ -125,9 +132,17 @@ def _answer(file: ShelvedFile, report: str) -> FileResponse:
     return FileResponse(file.path, headers=headers, media_type=media_type(name), filename=f"{report}-{name}", stat_result=file.found)
 
 
-def _page(shelf: Shelf, cursor: str | None, limit: int) -> tuple[list[tuple[str, Manifest | None]], str | None]:
+async def _states(states: States, folders: list[Path], made: Made) -> list[State | None]:
+    """What the log has against a folder counts before what checking it finds."""
+    against = await asyncio.to_thread(lambda: [contradiction(folder, made) for folder in folders])
+    found = await states.of([folder for folder, state in zip(folders, against, strict=True) if state is None], STATE_WITHIN_S)
+    rest = iter(found)
+    return [next(rest) if state is None else state for state in against]
+
+
+def _page(shelf: Shelf, made: Made, cursor: str | None, limit: int) -> tuple[list[tuple[str, Manifest | None]], str | None]:
     """Reports with what they say of themselves, and the cursor of the next page."""
-    reports = _after(shelf.reports(), cursor)
+    reports = _after(all_of(shelf, made), cursor)
     shown = reports[:limit]
     return [(report, _manifest(shelf, report)) for report in shown], shown[-1] if len(reports) > limit else None
 

@@ -12,15 +12,23 @@ from app.api.failures import install_failures
 from app.api.reports import reports_router
 from app.audit.intake.pending import Pending
 from app.audit.reading.refusals import Refusals
+from app.audit.records.entry import Entry
+from app.audit.records.report import report_made
 from app.auth.keys import Principal
 from app.database import DatabaseDown
 from app.observability.metrics import Metrics
 from app.reports.checking.shelved import checked_under
+from app.reports.shelf.compared import all_of, made_or_none
+from app.reports.shelf.made import manifests_of
 from app.reports.shelf.shelf import Shelf
 from app.reports.shelf.states import States
+from app.transaction import Transactions
 from tests.fixtures.asgi import Reply, call
 from tests.fixtures.log import GrownLog
+from tests.fixtures.making import DAY
+from tests.fixtures.postgres import TIMEOUT_MS
 from tests.fixtures.signed_reports import CSV, Keys, file_line, night
+from tests.fixtures.signing import MADE
 
 REPORT = "2026-11-29-asia-shanghai-1"
 KEYS = Keys.make()
@@ -69,7 +77,18 @@ def api(grown_log: GrownLog, pending: Pending, shelf: Path) -> FastAPI:
 
     install_failures(built)
     states = States(checked_under(shelf.parents[1] / "root.pem"))
-    built.include_router(reports_router(Shelf(shelf.parent), states, grown_log.log, Refusals(pending, grown_log.clock), principal))
+    looks = Transactions(grown_log.engine, Metrics(), call="reports", timeout_ms=TIMEOUT_MS)
+    refusals = Refusals(pending, grown_log.clock)
+    built.include_router(
+        reports_router(
+            Shelf(shelf.parent),
+            states,
+            lambda: manifests_of(looks, grown_log.clock.utcnow()),
+            grown_log.log,
+            refusals=refusals,
+            principal=principal,
+        )
+    )
     return built
 
 
@@ -134,6 +153,36 @@ async def test_a_good_night_under_the_name_of_another_is_not_valid(api: FastAPI,
     (line,) = (await get(api, "/reports")).json["reports"]
     assert (line["report"], line["verification"]["verdict"]) == ("2026-11-28-asia-shanghai-1", "tampered")
     assert REPORT in line["verification"]["why"]
+
+
+async def test_what_the_log_says_was_made_is_listed_where_it_is_not_here(api: FastAPI, grown_log: GrownLog, shelf: Path):
+    """A night that was deleted is missing; one that was exchanged for another that is signed, too, is tampered; the list asks no file."""
+    manifests = {"2026-11-28-asia-shanghai-1": "00" * 32, REPORT: file_line("manifest.json", FILES["manifest.json"]).sm3}
+    await grown_log.add(*(report(name, sm3) for name, sm3 in manifests.items()))
+    assert await verdicts(api) == [(REPORT, "valid"), ("2026-11-28-asia-shanghai-1", "missing")]
+    await grown_log.add(report(REPORT, "11" * 32))
+    assert (await verdicts(api))[0] == (REPORT, "tampered")
+    assert (await get(api, f"/reports/{REPORT}")).json["verification"]["verdict"] == "tampered"
+
+
+async def test_without_the_log_the_shelf_is_told_as_it_is(shelf: Path):
+    """An outage of the database hides no night."""
+
+    async def down() -> dict[str, str | None]:
+        raise DatabaseDown("PostgreSQL: gone")
+
+    assert all_of(Shelf(shelf.parent), await made_or_none(down)) == [REPORT]
+
+
+async def verdicts(api: FastAPI) -> list[tuple[str, str]]:
+    """Report and verdict of each line."""
+    return [(line["report"], line["verification"]["verdict"]) for line in (await get(api, "/reports")).json["reports"]]
+
+
+def report(name: str, manifest_sm3: str) -> Entry:
+    """The entry that a night was made."""
+    files = [("manifest.json", manifest_sm3)]
+    return report_made(recorded=MADE, operator="cli:m", report=name, period=DAY.period, zone=DAY.zone, files=files, count=1)
 
 
 async def test_pages_follow_each_other(api: FastAPI, shelf: Path):

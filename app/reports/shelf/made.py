@@ -14,6 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.errors import SluiceError
 from app.instants import instant, rfc3339
+from app.reports.manifest import MANIFEST
 from app.reports.nights.missed import Missing, missing_nights
 from app.reports.nights.night import Night
 from app.transaction import Transactions
@@ -21,7 +22,13 @@ from app.transaction import Transactions
 LOOKED_BACK = timedelta(days=366)
 """How old a night may be that is made up for: the log keeps the entry that says it was made for little longer."""
 
-_MADE = text("SELECT body FROM audit.body WHERE kind = 'report.made' AND recorded >= :since ORDER BY seq")
+MOST_MADE = 5000
+"""Of the entries, the newest: more than ten a night in a year."""
+
+_MADE = text(
+    "SELECT body FROM (SELECT seq, body FROM audit.body WHERE kind = 'report.made' AND recorded >= :since ORDER BY seq DESC LIMIT :most)"
+    " AS newest ORDER BY seq"
+)
 # The very first may be late: what came before the log had a process waited for it.
 _FIRST = text("SELECT min(recorded) FROM (SELECT recorded FROM audit.leaf ORDER BY seq LIMIT 100) AS first")
 
@@ -70,8 +77,14 @@ async def not_made(transactions: Transactions, now: datetime, zone: str) -> Miss
     return await transactions.run(look)
 
 
+async def manifests_of(transactions: Transactions, now: datetime) -> dict[str, str | None]:
+    """All that was made in the last year: SM3 of the manifest in hex, None where the entry lacks it, by id. Raises DatabaseDown."""
+    made = await transactions.run(lambda connection: _made(connection, now - LOOKED_BACK))
+    return {one.report: one.files.get(MANIFEST) for one in made}
+
+
 async def _made(connection: AsyncConnection, since: datetime) -> list[Made]:
-    rows = await connection.execute(_MADE, {"since": since})
+    rows = await connection.execute(_MADE, {"since": since, "most": MOST_MADE})
     return [made for row in rows if (made := _read(bytes(row.body))) is not None]
 
 

@@ -22,7 +22,7 @@ Stamp = tuple[tuple[str, int, int, int], ...]
 class State:
     """What checking one night found."""
 
-    verdict: Literal["valid", "tampered", "unchecked"]
+    verdict: Literal["valid", "tampered", "unchecked", "missing"]
     why: str = ""
     """Empty where it is valid."""
 
