@@ -98,13 +98,6 @@ class Night:
         """The day after."""
         return Night(self.day + timedelta(days=1), self.zone)
 
-    def has(self, kind: str, recorded: str, minute: str | None = None) -> bool:
-        """Whether an entry of `kind` belongs to this day, by the times it says, as entries write them (app/instants.py).
-
-        Each entry belongs to exactly one day of a zone, whenever it is asked.
-        """
-        return self.spans(counts_at(kind, recorded, minute))
-
     def spans(self, at: str) -> bool:
         """Whether the instant `at`, as entries write it, lies in it."""
         begin, end = _edges(self)
