@@ -15,7 +15,7 @@ from app.cli.operator import operator
 from app.cli.report import app, ending
 from app.clock import SystemClock
 from app.database import DatabaseUrls
-from app.errors import ConfigError
+from app.errors import BadRequest, ConfigError
 from app.reports.subjects.requests import UnknownRequest
 from tests.fixtures.log import GrownLog
 from tests.fixtures.subjects import said_in
@@ -84,7 +84,7 @@ async def test_a_request_from_open_to_given(sluice: Sluice, tmp_path: Path):
 async def test_a_request_is_refused(sluice: Sluice):
     """With its ground in the list; one that nobody opened is told."""
     request = (await sluice("request", "open", "--operator", "anna", "--article", 17)).stdout.strip()
-    refused = await sluice("request", "refuse", request, "--ground", "Art. 12(5)", "--note", "again")
+    refused = await sluice("request", "refuse", request, "--ground", "Art. 12(5)", "--note", "-", told="again")
     listed = await sluice("request", "list")
 
     assert refused.stdout == f"refused {request} (GDPR Art. 17)\n"
@@ -102,8 +102,17 @@ async def test_a_breach_from_known_to_notified(sluice: Sluice):
     after = await sluice("breach", "list")
 
     assert [(one["id"], one["people"], 71 < one["hours_left"] <= 72) for one in before] == [(breach, 7, True)]
+    assert (await sluice("breach", "known", "--aware", aware, "--tenant", "acmee", "--what", "-", told="x")).stderr.startswith(
+        "warning: no tenant 'acmee' ever had a quota"
+    )
     assert notified.stdout == f"notified authority of {breach}\n"
     assert after.stdout.splitlines()[1].split()[4:6] == ["-", "7"]
+
+
+async def test_an_empty_folder_is_no_folder(sluice: Sluice):
+    """`--out ''`, as of a variable that is not set, is refused rather than taken for the folder one is in."""
+    with pytest.raises(BadRequest, match="--out: is empty"):
+        await sluice("subject", *SOMEBODY, "--out", "")
 
 
 async def test_dumps_are_forbidden_where_keys_may_be_opened(sluice: Sluice, forbidden: list[str], tmp_path: Path):

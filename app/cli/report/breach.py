@@ -10,8 +10,10 @@ import typer
 from app.cli.operator import operator
 from app.cli.options import Config, Overrides, Var, print_table
 from app.cli.report.rooms import Rooms, with_rooms
+from app.cli.report.written import written, written_option
 
 if TYPE_CHECKING:
+    from app.reports.evidence.facts import Breach
     from app.reports.subjects.breaches import Breaches
 
 app = typer.Typer(help="Breaches of personal data: write down, notify, list.", no_args_is_help=True)
@@ -21,9 +23,7 @@ app = typer.Typer(help="Breaches of personal data: write down, notify, list.", n
 def known(
     *,
     aware: Annotated[str, typer.Option(help="when it became known, RFC 3339")],
-    what: Annotated[
-        str, typer.Option(help="what happened (GDPR Art. 33(3)); sealed under the key of who writes it, - reads it from stdin")
-    ],
+    what: Annotated[str, written_option("what happened (GDPR Art. 33(3)), sealed under the key of who writes it down")],
     tenant: Annotated[str | None, typer.Option(help="whose data; none where of several or all")] = None,
     people: Annotated[int | None, typer.Option(help="how many persons, where that is known")] = None,
     var: Var = Path("var"),
@@ -31,11 +31,16 @@ def known(
     overrides: Overrides = None,
 ) -> None:
     """Write down a breach, and print its id. The authority is to be told within 72 hours after it became known."""
-    text = _text(what)
-    said = with_rooms(
-        lambda rooms: _breaches(rooms).known(aware, text, tenant=tenant, people=people, operator=operator()), var, config, overrides
-    )
+    text = written(what, "--what") or ""
+
+    async def write_down(rooms: Rooms) -> tuple["Breach", bool]:
+        said = await _breaches(rooms).known(aware, text, tenant=tenant, people=people, operator=operator())
+        return said, said.tenant is None or await rooms.outside.has_tenant(said.tenant)
+
+    said, known_tenant = with_rooms(write_down, var, config, overrides)
     typer.echo(said.id)
+    if not known_tenant:
+        typer.echo(f"warning: no tenant {said.tenant!r} ever had a quota here; the breach is written down all the same", err=True)
     typer.echo(f"to be notified before {said.due}", err=True)
 
 
@@ -45,13 +50,13 @@ def notified(
     *,
     whom: Annotated[Literal["authority", "subjects"], typer.Option(help="who was told")],
     at: Annotated[str | None, typer.Option(help="when, RFC 3339; now by default")] = None,
-    reason: Annotated[str | None, typer.Option(help="why the authority was told later than after 72 hours; sealed, - reads stdin")] = None,
+    reason: Annotated[str | None, written_option("why the authority was told later than after 72 hours, sealed")] = None,
     var: Var = Path("var"),
     config: Config = None,
     overrides: Overrides = None,
 ) -> None:
     """Write down that the authority, or the people concerned, were told."""
-    text = None if reason is None else _text(reason)
+    text = written(reason, "--reason")
     said = with_rooms(lambda rooms: _breaches(rooms).notified(breach, whom, at, text, operator=operator()), var, config, overrides)
     typer.echo(f"notified {whom} of {said.id}")
 
@@ -82,13 +87,6 @@ def list_(
         times = [f"{at[:19]}Z" for at in (breach.known, breach.due)]
         lines.append((breach.id, breach.tenant or "-", *times, "-" if hours is None else f"{hours:.1f}", people, *told))
     print_table(lines)
-
-
-def _text(option: str) -> str:
-    """What the option says, or stdin: what was typed as an option stands in the list of processes for as long as the command runs."""
-    import sys
-
-    return sys.stdin.read() if option == "-" else option
 
 
 def _breaches(rooms: Rooms) -> "Breaches":

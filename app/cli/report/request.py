@@ -10,6 +10,7 @@ import typer
 from app.cli.operator import operator
 from app.cli.options import Config, Overrides, Var, print_table
 from app.cli.report.rooms import Rooms, with_rooms
+from app.cli.report.written import written, written_option
 
 if TYPE_CHECKING:
     from app.reports.evidence.facts import SubjectRequest
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="What people ask for about themselves: open, answer, refuse, list.", no_args_is_help=True)
 
 Which = Annotated[str, typer.Argument(metavar="REQUEST", help="id of the request")]
-Note = Annotated[str | None, typer.Option(help="more in words; sealed under the person's key")]
+Note = Annotated[str | None, written_option("more in words, sealed under the person's key")]
 
 
 @app.command("open")
@@ -45,7 +46,8 @@ def open_(
 @app.command()
 def answer(request: Which, *, note: Note = None, var: Var = Path("var"), config: Config = None, overrides: Overrides = None) -> None:
     """Write down that a request was answered outside of Sluice. `sluice report subject --request` answers one by itself."""
-    closed = with_rooms(lambda rooms: _requests(rooms).answer(request, note, operator=operator()), var, config, overrides)
+    text = written(note, "--note")
+    closed = with_rooms(lambda rooms: _requests(rooms).answer(request, text, operator=operator()), var, config, overrides)
     typer.echo(f"answered {closed.id} ({closed.article})")
 
 
@@ -60,7 +62,8 @@ def refuse(
     overrides: Overrides = None,
 ) -> None:
     """Write down that a request was refused, and on what ground."""
-    closed = with_rooms(lambda rooms: _requests(rooms).refuse(request, ground, note, operator=operator()), var, config, overrides)
+    text = written(note, "--note")
+    closed = with_rooms(lambda rooms: _requests(rooms).refuse(request, ground, text, operator=operator()), var, config, overrides)
     typer.echo(f"refused {closed.id} ({closed.article})")
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def subject(
     *,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="where the files go, each 0600; nothing there is overwritten")],
+    out: Annotated[str, typer.Option(metavar="DIR", help="where the files go, each 0600; nothing there is overwritten")],
     tenant: Annotated[str | None, typer.Option(help="whose subject it is; without --id the tenant itself")] = None,
     id_: Annotated[str | None, typer.Option("--id", help="id of the subject, exactly as the gateway sends it")] = None,
     operator_name: Annotated[str | None, typer.Option("--operator", help="somebody who operates, by the name in the log")] = None,
@@ -30,13 +30,16 @@ def subject(
     Each entry is proven under a fresh checkpoint. Where there are report keys all is signed. That it was given is itself in the log first.
     """
     from app import core_dumps
+    from app.errors import BadRequest
     from app.reports.subjects.person import Person
 
+    if not out:
+        raise BadRequest("--out: is empty", hint="Name the folder that the files go to; . is the one you are in.", field="out")
     core_dumps.forbid()
     ending.clean_up_on_sigterm()
     person = Person.of(tenant, id_, operator_name)
     given = with_rooms(
-        lambda rooms: _reports(rooms, var).give(person, out, operator=operator(), request_id=request), var, config, overrides
+        lambda rooms: _reports(rooms, var).give(person, Path(out), operator=operator(), request_id=request), var, config, overrides
     )
     for file in given.files:
         typer.echo(str(file))

@@ -25,6 +25,9 @@ _ROWS: Mapping[Role, Mapping[str, str]] = {
         "registry.approval": ":name IN (asked_by, answered_by, revoked_by)",
     },
 }
+_TENANT = text(
+    "SELECT EXISTS (SELECT FROM registry.tenant_quota WHERE tenant = :name) OR EXISTS (SELECT FROM registry.quota_history WHERE tenant = :name)"
+)
 
 
 class Outside:
@@ -45,3 +48,11 @@ class Outside:
             return found
 
         return await self._transactions.run(count)
+
+    async def has_tenant(self, tenant: str) -> bool:
+        """Whether a quota is, or ever was, given to `tenant`. Raises DatabaseDown."""
+        return await self._transactions.run(lambda connection: _has_tenant(connection, tenant))
+
+
+async def _has_tenant(connection: AsyncConnection, tenant: str) -> bool:
+    return bool(await connection.scalar(_TENANT, {"name": tenant}))
