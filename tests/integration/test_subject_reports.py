@@ -34,6 +34,7 @@ from app.errors import BadRequest, ConfigError
 from app.observability.metrics import Metrics
 from app.reports.checking.check import check
 from app.reports.sealing.sealer import Sealer
+from app.reports.subjects.answering import Answering
 from app.reports.subjects.person import Person
 from app.reports.subjects.requests import RequestClosed, UnknownRequest
 from app.reports.subjects.signing import Signing
@@ -360,6 +361,13 @@ async def test_without_the_log_nothing_is_said(desk: Desk, down: AsyncEngine, tm
     with pytest.raises(DatabaseDown):
         await given(desk_on(replace(desk.log, engine=down), laid_out=False), SUBJECT, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+async def test_without_the_lock_nothing_is_answered(down: AsyncEngine):
+    """With the server of the lock away it is an outage, never an answer that another one could stand beside."""
+    with pytest.raises(DatabaseDown):
+        async with Answering(down, timeout_ms=TIMEOUT_MS).alone("r"):
+            pytest.fail("answered without the lock")
 
 
 async def test_without_the_registry_nothing_is_called_erased(desk: Desk, down: AsyncEngine, tmp_path: Path):

@@ -1,17 +1,20 @@
 """What people ask for, and breaches, on a log and a registry in PostgreSQL."""
 
+import asyncio
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 
 from app.errors import BadRequest
+from app.reports.subjects.answering import RequestBusy
 from app.reports.subjects.breaches import UnknownBreach, hours_left
 from app.reports.subjects.person import Person
 from app.reports.subjects.requests import RequestClosed, UnknownRequest, days_left
 from tests.fixtures.signing import MADE
-from tests.fixtures.subjects import Desk
+from tests.fixtures.subjects import Desk, desk_on
 
 BEA = Person.of("acme", "bea@example.org", None)
 BY = {"operator": "cli:root"}
@@ -60,6 +63,27 @@ async def test_requests_are_answered_or_refused_once(desk: Desk):
             await desk.requests.answer(request.id, None, **BY)
     with pytest.raises(UnknownRequest, match="'r' is not in the log"):
         await desk.requests.refuse("r", "Art. 12(5)", None, **BY)
+
+
+async def test_of_two_who_answer_at_once_one_wins(desk: Desk):
+    """One answer is in the log, and the other one is told that it came second: while the first is at it, or after it."""
+    request = await desk.requests.open(BEA, 16, None, **BY)
+    await desk.settle()
+    elsewhere = desk_on(desk.log, laid_out=False)
+    answers = await asyncio.gather(
+        desk.requests.answer(request.id, None, **BY),
+        elsewhere.requests.refuse(request.id, "Art. 12(5)", None, **BY),
+        return_exceptions=True,
+    )
+    await desk.settle()
+
+    assert sorted(type(answer).__name__ for answer in answers) == ["RequestBusy", "SubjectRequest"]
+    async with elsewhere.requests.answering.alone(request.id):
+        with pytest.raises(RequestBusy):
+            await desk.reports.give(BEA, Path("never made"), request_id=request.id, **BY)
+    with pytest.raises(RequestClosed):
+        await elsewhere.requests.answer(request.id, None, **BY)
+    assert [body for (body,) in await desk.log.rows("SELECT body FROM audit.body") if b'"subject.answer"' in body][1:] == []
 
 
 async def test_the_log_has_who_listed_requests(desk: Desk):

@@ -92,7 +92,7 @@ def list_(
 def _requests(rooms: Rooms) -> "Requests":
     from app.reports.subjects.requests import Requests
 
-    return Requests(rooms.entries, rooms.intake, rooms.people, rooms.clock, zone=rooms.settings.report.zone)
+    return Requests(rooms.entries, rooms.intake, rooms.people, rooms.clock, answering=rooms.answering, zone=rooms.settings.report.zone)
 
 
 def _row(request: "SubjectRequest", left: str) -> tuple[str, ...]:

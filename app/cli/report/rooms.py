@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from app.audit.people.people import People
     from app.audit.reading.proven import ProvenEntries
     from app.clock import SystemClock
+    from app.reports.subjects.answering import Answering
     from app.reports.subjects.outside import Outside
     from app.settings import Settings
 
@@ -23,6 +24,7 @@ class Rooms:
     """Each on the connections of its own role."""
 
     entries: "ProvenEntries"
+    answering: "Answering"
     intake: "Intake"
     people: "People"
     outside: "Outside"
@@ -62,11 +64,13 @@ def _rooms(settings: "Settings", secrets: Path, reading: "AsyncEngine", writing:
     from app.audit.reading.proven import ProvenEntries
     from app.clock import SystemClock
     from app.observability.metrics import Metrics
+    from app.reports.subjects.answering import Answering
     from app.reports.subjects.outside import Outside
 
     clock, metrics, timeout_ms = SystemClock(), Metrics(), settings.database.timeout_ms
     return Rooms(
         entries=ProvenEntries(reading, clock, metrics, timeout_ms=timeout_ms),
+        answering=Answering(reading, timeout_ms=timeout_ms),
         intake=Intake(writing, metrics, Gaps(clock), timeout_ms=timeout_ms),
         people=People(registry, secrets, clock, metrics, timeout_ms=timeout_ms),
         outside=Outside(registry, metrics, timeout_ms=timeout_ms),

@@ -56,7 +56,7 @@ def _reports(rooms: Rooms, var: Path) -> "SubjectReports":
 
     settings = rooms.settings
     font = Font(font_file(settings.font))
-    requests = Requests(rooms.entries, rooms.intake, rooms.people, rooms.clock, zone=settings.report.zone)
+    requests = Requests(rooms.entries, rooms.intake, rooms.people, rooms.clock, answering=rooms.answering, zone=settings.report.zone)
     return SubjectReports(
         rooms.entries,
         rooms.intake,

@@ -77,9 +77,13 @@ class SubjectReports:
     async def give(self, person: Person, folder: Path, *, operator: str, request_id: str | None = None) -> Given:
         """Put the report for `person` into `folder`, in answer to the open request `request_id` where that is given.
 
-        Raises BadRequest, UnknownRequest, RequestClosed, ConfigError, LogDamaged, and as the module says.
+        Raises BadRequest, UnknownRequest, RequestClosed, RequestBusy, ConfigError, LogDamaged, and as the module says.
         """
         await self._people.check()
+        async with self._requests.answering.alone(request_id):
+            return await self._give(person, folder, operator, request_id)
+
+    async def _give(self, person: Person, folder: Path, operator: str, request_id: str | None) -> Given:
         entry = Sealed()
         answer = await self._answer(person, str(entry.entry_id), request_id)
         with drafts(folder) as writing:

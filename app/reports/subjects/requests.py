@@ -22,6 +22,7 @@ from app.ids import words
 from app.instants import instant, rfc3339
 from app.reports.evidence.facts import Logged, SubjectRequest
 from app.reports.evidence.registers import REQUEST_KINDS, open_requests, subject_requests
+from app.reports.subjects.answering import Answering
 from app.reports.subjects.due import answer_due, happened
 from app.reports.subjects.person import Person
 
@@ -48,13 +49,14 @@ class RequestClosed(Conflict):
 class Requests:
     """Requests of people, in one log."""
 
-    def __init__(self, entries: ProvenEntries, intake: Intake, people: People, clock: Clock, *, zone: str) -> None:
+    def __init__(self, entries: ProvenEntries, intake: Intake, people: People, clock: Clock, *, answering: Answering, zone: str) -> None:
         """`zone`: by whose calendar an answer is due."""
         self._entries = entries
         self._intake = intake
         self._people = people
         self._clock = clock
         self._zone = zone
+        self.answering = answering
 
     async def open(self, person: Person, article: int, received: str | None, *, operator: str) -> SubjectRequest:
         """Write down that `person` asked under `article` at `received`, RFC 3339, now by default. Raises BadRequest, DependencyDown."""
@@ -89,7 +91,7 @@ class Requests:
         return said
 
     async def answer(self, request_id: str, note: str | None, *, operator: str) -> SubjectRequest:
-        """Write down that an open request was answered outside of Sluice. Raises UnknownRequest, RequestClosed, DependencyDown."""
+        """Write down that an open request was answered outside of Sluice. Raises UnknownRequest, RequestClosed, RequestBusy, DependencyDown."""
         return await self._close(request_id, "done", None, note, operator)
 
     async def refuse(self, request_id: str, ground: str, note: str | None, *, operator: str) -> SubjectRequest:
@@ -123,19 +125,20 @@ class Requests:
         self, request_id: str, outcome: Literal["done", "refused"], ground: str | None, note: str | None, operator: str
     ) -> SubjectRequest:
         text = None if note is None else words(note, "--note", MOST_NOTE_CHARS)
-        found = await self.find_open(request_id)
-        sealed = await self._sealed(found.subject, text) if text is not None else None
-        entry = subject_answer(
-            recorded=self._clock.utcnow(),
-            operator=operator,
-            tenant=found.tenant,
-            request=found.id,
-            subject=found.subject,
-            outcome=outcome,
-            ground=ground,
-            sealed=sealed,
-        )
-        await self._intake.write(entry)
+        async with self.answering.alone(request_id):
+            found = await self.find_open(request_id)
+            sealed = await self._sealed(found.subject, text) if text is not None else None
+            entry = subject_answer(
+                recorded=self._clock.utcnow(),
+                operator=operator,
+                tenant=found.tenant,
+                request=found.id,
+                subject=found.subject,
+                outcome=outcome,
+                ground=ground,
+                sealed=sealed,
+            )
+            await self._intake.write(entry)
         return found
 
     async def _sealed(self, subject: str, text: str) -> Sealed:
