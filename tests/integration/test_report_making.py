@@ -22,6 +22,7 @@ from app.errors import ConfigError
 from app.reports.checking.check import check
 from app.reports.evidence.readiness import NightNotOver, NightUnfinished
 from app.reports.making.draft import Draft, ShelfUnwritable
+from app.reports.making.earlier import end_before
 from app.reports.making.lock import Lock, NightBusy
 from app.reports.making.log_root import given_root, trust_in
 from app.reports.manifest import Manifest
@@ -36,6 +37,7 @@ from tests.fixtures.making import DAY, OPERATOR, OVER, NightLife, Watched
 from tests.fixtures.night import allowed, eventful, summary
 from tests.fixtures.signing import MADE
 
+JOINS_NONE = "No report of the day before with a good signature was on the shelf to join"
 FIRST, SECOND = "2026-01-01-utc-1", "2026-01-01-utc-2"
 FILES = [
     "decisions.csv",
@@ -67,6 +69,12 @@ async def over(night_life: NightLife) -> NightLife:
 
 def manifest(folder: Path) -> Manifest:
     return Manifest.parse((folder / "manifest.json").read_bytes())
+
+
+def printed(folder: Path) -> str:
+    """The words of its mlps.pdf, a space between two."""
+    with pdfium.PdfDocument(folder / "mlps.pdf") as pdf:
+        return " ".join(" ".join(page.get_textpage().get_text_bounded() for page in pdf).split())
 
 
 async def outcomes(life: NightLife) -> list[tuple[str, str]]:
@@ -321,9 +329,30 @@ async def test_an_access_that_a_killed_serve_left_open_is_an_incident(over: Nigh
     incidents = {said["decision_id"]: seq for seq, body in found if (said := orjson.loads(body))["reason"] == "killed"}
     assert len(incidents) == sum(orjson.loads(body)["reason"] == "killed" for _, body in found)
     assert met.decision_id not in incidents
-    with pdfium.PdfDocument(folder / "mlps.pdf") as pdf:
-        printed = " ".join(page.get_textpage().get_text_bounded() for page in pdf).split()
-    assert str(incidents[open_.decision_id]) in printed
+    assert str(incidents[open_.decision_id]) in printed(folder).split()
+
+
+async def test_a_night_begins_where_the_report_of_the_day_before_ends(over: NightLife):
+    """An entry between the two whose time is of neither day is in the second's file; it rests on a good manifest of that day and log alone."""
+    await over.grown.intake.write(summary(5, MADE + timedelta(days=30)))
+    await over.settled()
+    first = (await over.maker().make(DAY)).folder
+    over.grown.clock.advance(timedelta(days=1).total_seconds() * 1000)
+    second = (await over.maker().make(DAY.next())).folder
+    end = manifest(first).log.end
+    assert (end, manifest(second).log.first, manifest(second).log.verdict) == (30, 30, "whole")
+    assert JOINS_NONE not in printed(second)
+
+    shelf, root, log_root = Shelf(over.shelf), over.materials.keys.root, over.grown.keys.root
+    assert end_before(DAY.next(), shelf, root, log_root) == end
+    another = make_root(PrivateKey.generate(), MADE)
+    assert end_before(DAY.next(), shelf, another, log_root) is None  # nobody signed it
+    assert end_before(DAY.next(), shelf, root, another) is None  # it is of another log
+    first.rename(over.shelf / SECOND)  # another report's folder under this name
+    assert end_before(DAY.next(), shelf, root, log_root) is None
+    alone = (await over.maker().make(DAY.next(), again=True)).folder
+    assert manifest(alone).log.first == end + 1
+    assert JOINS_NONE in printed(alone)
 
 
 async def test_the_log_is_told_who_signs_reports_before_the_first(over: NightLife):

@@ -131,6 +131,8 @@ def _warnings(evidence: Evidence) -> list[Block]:
 def _limits(evidence: Evidence) -> list[Block]:
     anchors = evidence.integrity.anchors
     found = [fill(wording.ANCHORS, count=anchors) if anchors else wording.NO_ANCHORS]
+    if evidence.integrity.joins is None and evidence.first:
+        found.append(wording.NOT_JOINED)
     counts = ((wording.PURGED, evidence.purged), (wording.LATE, evidence.late.total), (wording.LATE_DECISIONS, evidence.late_decisions))
     return [Paragraph(text) for text in (*found, *(fill(words, count=count) for words, count in counts if count))]
 

@@ -187,6 +187,8 @@ class Integrity:
     anchors: int
     """Checkpoints kept elsewhere that were compared; 0 where none were given."""
     root_from: RootFrom = "given"
+    joins: int | None = None
+    """The number of the entry at which the file of the day before ended, by its signed report; None where none was there."""
     unproven: Sequence[int] = ()
     """Numbers of older entries that the reports needed, and that no proof leads from to the closing checkpoint: they are left out."""
 

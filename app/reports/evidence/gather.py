@@ -41,7 +41,7 @@ def gather(
     `each` is called with every entry of the night, summaries among them, in the order of the log: so that a table of all of them is
     written while they pass.
     """
-    gathering = _Gathering(night, context, declared, each)
+    gathering = _Gathering(night, context, declared, each, joins=integrity.joins)
     for entry in entries_of(lines):
         gathering.take(entry)
     return gathering.evidence(integrity)
@@ -50,7 +50,7 @@ def gather(
 class _Gathering:
     """One pass."""
 
-    def __init__(self, night: Night, context: Context, declared: Declared, each: Callable[[Logged], None]) -> None:
+    def __init__(self, night: Night, context: Context, declared: Declared, each: Callable[[Logged], None], *, joins: int | None) -> None:
         self._night, self._context, self._declared, self._each = night, context, declared, each
         self._begin, self._before_closed = rfc3339(night.begin), rfc3339(night.begin + LATE)
         self._kinds, self._lists, self._coverage = Kinds(), Lists(), Coverage()
@@ -58,7 +58,7 @@ class _Gathering:
         self._accesses = Accesses(night, declared, context.older.get("unconfirmed", ()))
         self._late = Lists()
         self._entries = self._purged = 0
-        self._newest = ""
+        self._newest, self._joins = "", joins
 
     def take(self, entry: Logged | Gone) -> None:
         """The next entry of the file."""
@@ -70,9 +70,13 @@ class _Gathering:
         at = counts_at(entry.kind, entry.recorded, minute if isinstance(minute, str) else None)
         if self._night.spans(at):
             self._of_the_day(entry)
-        elif at < self._begin and self._newest >= self._before_closed:
+        elif at < self._begin and self._too_late(entry):
             self._late.take(LATE_ONES, entry)
         self._accesses.follow(entry)
+
+    def _too_late(self, entry: Logged) -> bool:
+        """Whether an entry of a day before is not in the report of that day: what is in that one's file is, where this one joins it."""
+        return self._newest >= self._before_closed if self._joins is None else entry.seq >= self._joins
 
     def _of_the_day(self, entry: Logged) -> None:
         self._entries += 1

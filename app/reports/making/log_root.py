@@ -9,15 +9,12 @@ When down: a shelf that cannot be read is ShelfDown, and no report is made.
 """
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 from app.errors import ConfigError
-from app.reports.checking.beside import check_beside
-from app.reports.checking.source import Unreadable, opened
 from app.reports.evidence.facts import RootFrom
-from app.reports.manifest import MANIFEST, Manifest, NotAManifest
-from app.reports.shelf.shelf import MOST_MANIFEST_BYTES, Shelf
+from app.reports.making.earlier import signed
+from app.reports.shelf.shelf import Shelf
 from app.signing.certificates import Certificate, CertificateRefused, verify_root
 from app.signing.key_files import read_root
 
@@ -35,23 +32,11 @@ def given_root(file: str, keys: Path) -> Certificate | None:
 def trust_in(root: Certificate, shelf: Shelf, signed_under: Certificate) -> RootFrom:
     """Whether `root`, which the log itself names, is `pinned` by the reports on the shelf that are signed under the given root. Raises ShelfDown."""
     oldest = None
-    for manifest in _signed(shelf, signed_under):
+    for manifest in signed(shelf, signed_under):
         oldest = manifest.log.certificate
         if manifest.versions.get(SAID) != "log":
             break
     return "pinned" if oldest == root.fingerprint.hex() else "log"
-
-
-def _signed(shelf: Shelf, root: Certificate) -> Iterator[Manifest]:
-    """The manifests whose signature is good, the newest first."""
-    for report in shelf.reports():
-        path = shelf.path / report / MANIFEST
-        try:
-            with opened(path) as source:
-                if check_beside(path, source, root).verdict == "valid":
-                    yield Manifest.parse(source.read(0, MOST_MANIFEST_BYTES))
-        except (Unreadable, NotAManifest):
-            continue
 
 
 def _read(file: Path) -> Certificate:

@@ -34,6 +34,7 @@ from app.instants import rfc3339
 from app.reports.evidence.facts import RootFrom
 from app.reports.evidence.readiness import NightUnfinished, check_over
 from app.reports.making.draft import Draft, drafts_of
+from app.reports.making.earlier import end_before
 from app.reports.making.folder import Filling, file_line
 from app.reports.making.lock import Lock, locked
 from app.reports.making.log_root import trust_in
@@ -148,10 +149,11 @@ class Maker:
         if entries := await owed(source.entries, materials.keys, night, at):
             await self.intake.commit(*entries)
             await self._settled(at)  # so that this night's reports have them
-        with draft.writing(LOG) as file:
-            header = await source.export(night, file)
         root, root_from = await self._root()
-        integrity = replace(await source.verified(night, draft.path / LOG, root), root_from=root_from)
+        joins = await asyncio.to_thread(end_before, night, Shelf(self.shelf), materials.keys.root, root)
+        with draft.writing(LOG) as file:
+            header = await source.export(night, file, joins)
+        integrity = replace(await source.verified(night, draft.path / LOG, root), root_from=root_from, joins=joins)
         with draft.writing(ENTRIES) as file:
             evidence, rows = await source.evidence(night, draft.path / LOG, integrity, materials.declared, file)
         filling = Filling(draft, materials, materials.sealer(), at, source.operator, source.progress)

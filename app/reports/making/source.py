@@ -14,7 +14,7 @@ from typing import BinaryIO
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.audit.format.export_file import Header, lines
-from app.audit.reading.checkpoints import certificates
+from app.audit.reading.checkpoints import NoCheckpoint, certificates
 from app.audit.reading.export import Wanted
 from app.audit.reading.log import Log
 from app.audit.reading.proven import ProvenEntries
@@ -50,15 +50,15 @@ class Source:
     worker: Worker
     """For what blocks: a signal that ends the process does not wait for it."""
 
-    async def export(self, night: Night, out: BinaryIO) -> Header:
-        """Write all that was recorded from the night's begin until it closed, proven by a fresh checkpoint.
+    async def export(self, night: Night, out: BinaryIO, joins: int | None) -> Header:
+        """Write all that was recorded from the night's begin until it closed, and from entry `joins` on, proven by a fresh checkpoint.
 
         Raises NoCheckpoint, SequencerSilent, ExportsBusy, AuditUnavailable, DatabaseDown.
         """
         self.progress.stage(night, "export")
         await self.log.checkpoint(renewed=True)
         period = Period(night.begin, night.end + LATE)
-        exported = await self.log.export(Wanted(period, or_nothing=True), operator=self.operator)
+        exported = await self.log.export(Wanted(period, or_nothing=True, joins=joins), operator=self.operator)
         header = exported.header
         async with contextlib.aclosing(exported.lines) as pieces:
             async for piece in pieces:
@@ -90,8 +90,10 @@ class Source:
         return ProvenEntries(self.reading, self.clock, Metrics(), timeout_ms=TIMEOUT_MS)
 
     async def root(self) -> Certificate:
-        """The root certificate that the log itself keeps: for who has no other. Raises CertificateRefused, DatabaseDown."""
+        """The root certificate that the log itself keeps: for who has no other. Raises NoCheckpoint before any is signed, CertificateRefused, DatabaseDown."""
         ders = await self._transactions("root").run(certificates)
+        if not ders:
+            raise NoCheckpoint("nothing of the log is signed yet", field="root")
         return Certificate.load(ders[0])
 
     def _told(self, passing: Iterator[bytes], total: int) -> Iterator[bytes]:

@@ -62,6 +62,11 @@ NO_ANCHORS = Words(
     "No checkpoint that was kept elsewhere was compared. If somebody cut off the end of the log, or built another with the same key, this "
     "check does not show it.",
 )
+NOT_JOINED = Words(
+    "生成时架上没有前一日的有效签名报告可以衔接：两日之间有无未被任何报告收入的条目，本次校验不能发现。",
+    "No report of the day before with a good signature was on the shelf to join: this check does not show entries between the two days "
+    "that no report has.",
+)
 ANCHORS = Words("已与 {count} 个保存在别处的检查点比对。", "Checkpoints that were kept elsewhere and compared: {count}.")
 
 GAPS = Words("缺口", "Gaps")

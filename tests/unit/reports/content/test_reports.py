@@ -257,6 +257,16 @@ def test_integrity_has_the_verifiers_own_words(report: Report) -> None:
 
 
 @BOTH
+def test_a_night_that_joins_no_other_says_so(report: Report) -> None:
+    """Where entries come before the file and no report of the day before was there; the log's first file has none before it."""
+    limit = "was on the shelf to join"
+    joined = replace(EVENTFUL.integrity, joins=3)
+    assert limit in whole_text(report(replace(EVENTFUL, first=3)))
+    assert limit not in whole_text(report(replace(EVENTFUL, first=3, integrity=joined)))
+    assert limit not in whole_text(report(replace(EVENTFUL, first=0)))
+
+
+@BOTH
 def test_log_that_is_not_whole_is_a_warning(report: Report) -> None:
     """Tampering, unproven older entries and cut registers are said at the top of the page."""
     tampered = replace(EVENTFUL.integrity, report=replace(EVENTFUL.integrity.report, verdict="tampered"), unproven=(4, 5))

@@ -1,6 +1,7 @@
 """What one pass over an export finds of a night."""
 
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 
@@ -13,6 +14,7 @@ from app.audit.records.entry import Entry, make_entry
 from app.reports.evidence import counts, facts
 from app.reports.evidence.context import Context
 from app.reports.evidence.facts import Covered, DecisionCount, KindCount, Logged
+from app.reports.evidence.gather import gather
 from app.reports.nights.night import Night
 from tests.fixtures.night import (
     NIGHT,
@@ -176,6 +178,16 @@ def test_an_entry_that_came_after_its_day_was_reported_on_is_told():
 
     assert [entry.seq for entry in log.evidence().late.entries] == [4]
     assert [entry.seq for entry in log.evidence(NIGHT.previous()).of("log.read").entries] == [0, 2, 4]
+
+
+def test_where_a_file_joins_the_one_before_its_late_entries_are_those_that_one_lacks():
+    """Whatever the order of the times: what comes from there on is in no earlier report."""
+    before = NIGHT.begin - MINUTE
+    log = NightLog.of(read(before), read(before), read(NIGHT.begin + MINUTE), read(NIGHT.begin + 15 * MINUTE), read(before))
+
+    for joins, late in ((1, [1, 4]), (5, [])):
+        evidence = gather(log.lines(), NIGHT, replace(log.integrity(), joins=joins))
+        assert [entry.seq for entry in evidence.late.entries] == late
 
 
 def test_requests_and_breaches_stand_as_they_did_when_the_day_ended():
