@@ -1,11 +1,15 @@
 """What `sluice doctor` says of the nightly reports."""
 
+import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.fixtures.doctor import external
+from app.signing.certificates import make_root
+from app.signing.sm2 import PrivateKey
+from tests.fixtures.doctor import examine, external
 from tests.fixtures.report_content import unprintable_clauses
 
 pytestmark = pytest.mark.usefixtures("forbidden")
@@ -27,6 +31,20 @@ def test_what_reports_need_is_there(tmp_path: Path):
     assert told["nightly"][1] == "serve has them made at 01:00 Asia/Shanghai of the day after"
 
 
+def test_the_root_that_the_log_is_checked_under_is_named(tmp_path: Path):
+    """From the file of the setting, else from the folder of the log's keys; an embedded database will have it there."""
+    root = make_root(PrivateKey.generate(), datetime(2026, 1, 1, tzinfo=UTC))
+    file, keys = tmp_path / "log.pem", tmp_path / "audit-keys"
+    file.write_text(root.pem)
+    assert found(tmp_path, report={"log_root": str(file)})["logroot"] == ("ok", f"{file}: {root.fingerprint.hex()}")
+    embedded = examine("--var", str(tmp_path / "new"))[1]["logroot"]
+    assert (embedded["level"], embedded["message"].split(", ")[1]) == ("ok", "made with the log")
+    keys.mkdir(mode=0o700)
+    shutil.copy(file, keys / "root.pem")
+    (keys / "root.pem").chmod(0o600)
+    assert found(tmp_path)["logroot"] == ("ok", f"{keys}: {root.fingerprint.hex()}")
+
+
 def test_wording_that_the_font_lacks_is_named(tmp_path: Path):
     """A font that lacks a character of a clause is found before a night fails, and the character named."""
     folder = unprintable_clauses(tmp_path / "clauses")
@@ -43,6 +61,8 @@ def test_wording_that_the_font_lacks_is_named(tmp_path: Path):
         ({"report": {"path": "sluice.yaml"}}, "reports", "fail", "sluice.yaml: Not a directory"),
         ({"report": {"keys": "keys"}}, "reportkeys", "warn", "has no signer yet"),
         ({"report": {"keys": "audit-keys"}}, "reportkeys", "fail", "the report keys are not the log's"),
+        ({}, "logroot", "warn", "report.log_root is not set: the first reports call the log unchecked"),
+        ({"report": {"log_root": "none.pem"}}, "logroot", "fail", "none.pem: No such file"),
         ({"report": {"passphrase": ""}}, "nightly", "warn", "serve has no reports made"),
         ({"report": {"passphrase": "fd:3"}}, "nightly", "warn", "a descriptor is read once"),
         ({"report": {"at": "off", "passphrase": ""}}, "nightly", "ok", "report.at is off"),

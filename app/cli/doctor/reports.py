@@ -21,6 +21,7 @@ def reports(settings: "Settings", var: Path) -> Iterator[Finding]:
     yield _wording(settings)
     yield _shelf(settings, var)
     yield _keys(settings, var)
+    yield _log_root(settings, var)
     yield _made_by(settings)
 
 
@@ -94,6 +95,29 @@ def _keys(settings: "Settings", var: Path) -> Finding:
     except ConfigError as error:
         return Finding("reportkeys", "warn", error.message, error.advice)
     return Finding("reportkeys", "ok", f"{folder}: signs as {newest.subject} until {newest.not_after:%Y-%m-%d}")
+
+
+def _log_root(settings: "Settings", var: Path) -> Finding:
+    """Under what the log is checked before reports are made of it; the log of an embedded database has its keys beside it."""
+    from app.reports.making.log_root import given_root
+    from app.setting_sections import EMBEDDED
+    from app.signing.keys import keys_folder
+
+    folder = keys_folder(settings, var).absolute()
+    try:
+        root = given_root(settings.report.log_root, folder)
+    except ConfigError as error:
+        return Finding("logroot", "fail", f"{error.message}; no report is made", error.advice)
+    if root:
+        return Finding("logroot", "ok", f"{settings.report.log_root or folder}: {root.fingerprint.hex()}")
+    if settings.database.url == EMBEDDED:
+        return Finding("logroot", "ok", f"{folder}, made with the log")
+    return Finding(
+        "logroot",
+        "warn",
+        f"{folder} has no root of the log's keys, and report.log_root is not set: the first reports call the log unchecked",
+        "Set report.log_root to the file that `sluice audit keys export-public --root` prints where the log's keys are.",
+    )
 
 
 def _made_by(settings: "Settings") -> Finding:
