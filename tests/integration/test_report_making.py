@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import dataclasses
+import functools
 import shutil
 from datetime import timedelta
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import orjson
 import pypdfium2 as pdfium
 import pytest
+import structlog
 
 from app.audit.format.export_file import lines
 from app.audit.records.access import RequestFacts, access_confirmed, sensitive_access
@@ -28,6 +30,7 @@ from app.reports.making.log_root import given_root, trust_in
 from app.reports.manifest import Manifest
 from app.reports.nights.night import Night
 from app.reports.sealing.timestamps import NoTimeStamp, TimeStampAuthority
+from app.reports.shelf import made
 from app.reports.shelf.shelf import Shelf
 from app.setting_sections import ReportSettings
 from app.signing.certificates import make_root
@@ -39,6 +42,8 @@ from tests.fixtures.signing import MADE
 
 JOINS_NONE = "No report of the day before with a good signature was on the shelf to join"
 FIRST, SECOND = "2026-01-01-utc-1", "2026-01-01-utc-2"
+STAMPED = ["mlps.pdf", "gdpr.pdf", "decisions.csv", "entries.csv", "manifest.json"]
+"""What time stamps are over, in the order of signing."""
 FILES = [
     "decisions.csv",
     "decisions.csv.p7s",
@@ -391,6 +396,16 @@ async def test_nothing_after_the_last_night_that_is_wanted_is_made(over: NightLi
     assert over.folders() == [FIRST]
 
 
+async def test_nights_beyond_a_month_are_told(over: NightLife, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    """The newest are made, and the command says how many older ones wait for the next run."""
+    await over.settled()
+    over.grown.clock.advance(timedelta(days=2).total_seconds() * 1000)
+    monkeypatch.setattr(made, "missing_nights", functools.partial(made.missing_nights, most=1))
+    await make_missing(over.maker(), "UTC")
+    assert over.folders() == ["2026-01-03-utc-1"]
+    assert capsys.readouterr().err == "2 nights before 2026-01-03 are left out; run it again for them\n"
+
+
 async def test_a_lock_that_cannot_be_had_is_told(over: NightLife, monkeypatch: pytest.MonkeyPatch):
     """Another process has it for too long: the log says that the night failed, and why."""
 
@@ -433,6 +448,26 @@ async def test_a_time_stamp_authority_is_asked_again_for_the_next_night(over: Ni
     left_out = [manifest(over.shelf / name).versions["left_out"] for name in over.folders()]
     assert left_out[1][0] == f"no time stamp: call {len(asked) // 2 + 1}"
     assert not set(left_out[0]) & set(left_out[1])
+
+
+async def test_a_time_stamp_that_the_manifest_itself_lacks_is_logged(over: NightLife, monkeypatch: pytest.MonkeyPatch):
+    """Its text is signed by then and cannot say it: one line of the log does, and none of what the manifest says."""
+    over.materials = dataclasses.replace(over.materials, settings=ReportSettings(timestamp_url="http://localhost:1/"))
+    asked: list[bytes] = []
+
+    def falls_silent(_: TimeStampAuthority, digest: bytes) -> bytes:
+        asked.append(digest)
+        if len(asked) == len(STAMPED):
+            raise NoTimeStamp("localhost: refused")
+        return b"stamp"
+
+    monkeypatch.setattr(TimeStampAuthority, "stamp", falls_silent)
+    with structlog.testing.capture_logs() as logged:
+        folder = (await over.maker().make(DAY)).folder
+    assert sorted(path.stem for path in folder.glob("*.tsr")) == sorted(STAMPED[:-1])
+    assert manifest(folder).versions["left_out"] == []
+    told = {"event": "report.manifest_not_stamped", "log_level": "warning", "report": FIRST, "problem": "no time stamp: localhost: refused"}
+    assert [line for line in logged if line["event"].startswith("report.")] == [told]
 
 
 async def test_a_root_that_comes_from_the_log_itself_counts_when_an_earlier_report_had_it(over: NightLife):

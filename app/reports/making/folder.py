@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+import structlog
+
 from app import __version__
 from app.audit.format.export_file import Header
 from app.instants import rfc3339
@@ -44,6 +46,8 @@ from app.reports.sealing.sealer import Sealed, Sealer
 
 PIECE_BYTES = 1 << 20
 
+log = structlog.get_logger()
+
 
 @dataclass(frozen=True, slots=True)
 class Filling:
@@ -75,6 +79,9 @@ class Filling:
         manifest = self._manifest(evidence, header, imprint, judged, counts)
         self.draft.write(MANIFEST, manifest.text())
         self._beside(MANIFEST)
+        for trouble in self.sealer.troubles:
+            if trouble not in manifest.versions["left_out"]:  # its text is signed, and cannot say it
+                log.warning("report.manifest_not_stamped", report=self.draft.report, problem=trouble)
         self.draft.write(ROOT, self.materials.keys.root.pem.encode())
         self.draft.write(SCRIPT, self.materials.script)
         self.draft.settle()
@@ -123,7 +130,7 @@ class Filling:
         self, evidence: Evidence, header: Header, imprint: Imprint, judged: Mapping[str, Iterable[Judged]], counted: Mapping[str, int]
     ) -> Manifest:
         night, report = evidence.night, evidence.integrity.report
-        log = LogLine(
+        line = LogLine(
             origin=header.log,
             first=header.first,
             end=header.end,
@@ -144,7 +151,7 @@ class Filling:
             files=[
                 file_line(self.draft.path / name) for name in (MLPS, GDPR, DECISIONS, ENTRIES, LOG, *([OLDER] if evidence.older else []))
             ],
-            log=log,
+            log=line,
             counts={**counts_of(evidence), **counted},
             verdicts={name: tally(each) for name, each in judged.items()},
             versions={
