@@ -20,7 +20,7 @@ from app.reports.content.parts import (
 )
 from app.reports.content.wording import sections as wording
 from app.reports.content.wording import terms
-from app.reports.document import Column, Paragraph, Text, Words
+from app.reports.document import Column, Paragraph, Text, Words, both
 from app.reports.evidence.approvals import APPROVAL_KINDS
 from app.reports.evidence.facts import Evidence, Listed, Logged
 
@@ -30,11 +30,11 @@ ACCESSES = (
     _ENTRY,
     _TIME,
     *_WHO,
-    Column(terms.MODEL, 1.7),
-    Column(terms.PURPOSE, 1.3),
-    Column(terms.OUTCOME, 1.8, strong=True),
-    Column(terms.APPROVAL, 1.3, mono=True),
-    Column(wording.REASONS, 2),
+    Column(terms.MODEL, 2.1),
+    Column(terms.PURPOSE, 1.4),
+    Column(terms.OUTCOME, 1.3, strong=True),
+    Column(terms.APPROVAL, 1.4, mono=True),
+    Column(wording.REASONS, 2.3),
 )
 UNMET = (_ENTRY, _TIME, *_WHO, Column(terms.MODEL, 1.7), Column(wording.REASONS, 2), Column(wording.INCIDENT, 1.2, "right"))
 APPROVALS = (
@@ -171,13 +171,13 @@ def _who(entry: Logged, operators: Operators) -> tuple[Text, ...]:
     )
 
 
-def _model(entry: Logged) -> Text:
-    """The model, and what was to be done with it."""
+def _model(entry: Logged) -> str:
+    """The model, and what was to be done with it, the model once: most of the pages of a large night are this table."""
     action = said(entry, "action")
     model = shown(entry.body.get("model"))
     if action == terms.DASH:
         return model
-    return joined([model, action if not isinstance(action, str) else named(terms.ACTIONS, action)])
+    return f"{model}\n{both(action if not isinstance(action, str) else named(terms.ACTIONS, action))}"
 
 
 def _reasons(entry: Logged) -> Text:
