@@ -19,7 +19,7 @@ from app.clock import Clock
 from app.errors import ConfigError
 from app.examples import announce
 from app.folders import private_dir
-from app.main import Service, Surroundings
+from app.main import Service
 from app.observability.metrics import Metrics
 from app.policy.embedded import start_opa
 from app.processes import Kept, Launcher
@@ -28,6 +28,7 @@ from app.reports.nights.night import Night
 from app.reports.shelf.due import not_scheduled, time_of
 from app.setting_sections import EMBEDDED, EngineSettings
 from app.settings import Settings
+from app.wiring import Surroundings
 
 FEEDERS_STOP_S = 1.0
 """Of those that serve listens to. Each needs some milliseconds."""

@@ -27,7 +27,7 @@ from app.errors import ConfigError
 from app.examples import lay_down_keys, seed_tenants
 from app.folders import SERVE_LOCK, FolderLock, private_dir, remove_private_dir
 from app.listener import listen, own_url
-from app.main import Service, Surroundings, build
+from app.main import Service, build
 from app.observability.metrics import Metrics
 from app.policy.embedded import opa_url
 from app.policy.program import find_opa
@@ -38,6 +38,7 @@ from app.setting_sections import EMBEDDED
 from app.settings import Settings
 from app.signing.key_files import root_file
 from app.telemetry.configuration import token_of
+from app.wiring import Surroundings
 
 LINGER_S = 1.0
 """How long every decision is answered `draining` before connections end: who rests between two calls hears it, too."""

@@ -12,10 +12,11 @@ from starlette.types import ASGIApp, Message
 from app.clock import SystemClock
 from app.database import DatabaseUrls
 from app.examples import EXAMPLES
-from app.main import Surroundings, build
+from app.main import build
 from app.observability.metrics import Metrics
 from app.policy.program import find_opa
 from app.settings import load_settings
+from app.wiring import Surroundings
 from docs.generate.markdown import code, page, table
 from docs.generate.schema import Schema, default_of, resolve, type_of
 
