@@ -11,6 +11,8 @@ FONT := .tools/report-font
 REGO := $(wildcard rego/rules rego/lib rego/nodes rego/approvals)
 # Percent of the lines of all rules that their tests reach.
 COVERAGE := 95
+# How many processes the tests are spread over, whole files each: half of them wait for servers at any moment.
+TEST_PROCESSES ?= 2
 # Where Go's own archive is unpacked, whether or not a profile says so; distributions turn the fetching of newer Go off.
 GO := PATH="$$PATH:/usr/local/go/bin" GOTOOLCHAIN="$${GOTOOLCHAIN:-auto}"
 
@@ -58,7 +60,7 @@ verifier-tests: verifier ## Its format, go vet, its own tests
 	@cd verifier && $(GO) go vet ./... && $(GO) go test ./...
 
 tests: setup-dev verifier ## pytest: unit, integration on real OPA and PostgreSQL, faults
-	@echo '==> tests' && $(BIN)/pytest
+	@echo '==> tests' && $(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile
 
 reference: setup ## Write docs/reference from the code
 	@$(BIN)/python -m docs.generate
