@@ -23,8 +23,26 @@ def test_a_complete_machine_is_ok(tmp_path, opa_binary):
     code, findings = examine("--var", str(tmp_path / "var"))
 
     assert {name: finding["level"] for name, finding in findings.items()} == dict.fromkeys(
-        ("python", "packages", "sm3", "sm2", "var", "disk", "settings", "port", "opa", "database", "keys", "font", "gpus")
-        + ("clauses", "reports", "reportkeys", "logroot", "nightly"),
+        (
+            "python",
+            "packages",
+            "sm3",
+            "sm2",
+            "var",
+            "disk",
+            "settings",
+            "port",
+            "opa",
+            "database",
+            "keys",
+            "font",
+            "gpus",
+            "clauses",
+            "reports",
+            "reportkeys",
+            "logroot",
+            "nightly",
+        ),
         "ok",
     )
     assert code == 0
