@@ -1,6 +1,10 @@
 """Shared by all tests: our own environment variables never leak in, and real servers come from tests/fixtures."""
 
 import os
+from collections.abc import Iterator
+
+import pytest
+import structlog
 
 for _name in [name for name in os.environ if name.startswith("SLUICE_") and name != "SLUICE_SAMPLES"]:
     del os.environ[_name]
@@ -19,3 +23,10 @@ pytest_plugins = [
     "tests.fixtures.report_font",
     "tests.fixtures.making",
 ]
+
+
+@pytest.fixture(autouse=True)
+def _log_as_at_the_start() -> Iterator[None]:
+    """A command that a test runs in this process sets the log up; no test after it finds it so."""
+    yield
+    structlog.reset_defaults()

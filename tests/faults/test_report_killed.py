@@ -87,7 +87,7 @@ def test_a_night_survives_whatever_ends_its_maker(var: Path, database_urls: Data
     assert on_shelf(var) == [REPORT]
     assert ran(var, "nightly").stdout == "no night of UTC is missing\n"
     (row,) = json.loads(ran(var, "list", "--output", "json").stdout)
-    assert (row["report"], row["verdict"], row["decisions"]) == (REPORT, "valid", 120)
+    assert (row["report"], row["verdict"], row["decisions"]) == (REPORT, "valid", 119)
     with psycopg.connect(conninfo(database_urls.log)) as connection:
         assert connection.execute("SELECT count(*) FROM audit.body WHERE kind = 'report.made'").fetchone() == (1,)
 

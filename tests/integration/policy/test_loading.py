@@ -18,6 +18,8 @@ from app.policy.modes import NO_MODES, Modes
 from tests.fixtures.policy import Running, question, running_policy, write_rule
 from tests.fixtures.waiting import until
 
+pytestmark = pytest.mark.alone
+
 PRESSED = {**QUIET["readings"], "kv_mean": 0.6}
 
 
