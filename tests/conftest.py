@@ -5,9 +5,14 @@ from collections.abc import Iterator
 
 import pytest
 import structlog
+from hypothesis import settings
 
 for _name in [name for name in os.environ if name.startswith("SLUICE_") and name != "SLUICE_SAMPLES"]:
     del os.environ[_name]
+
+# Other examples each time, so that many runs look further than one that takes twice as long.
+settings.register_profile("suite", settings(), max_examples=50)
+settings.load_profile("suite")
 
 pytest_plugins = [
     "tests.fixtures.engine",

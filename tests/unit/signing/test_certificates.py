@@ -75,7 +75,7 @@ def test_pem_and_back():
     assert Certificate.load_pem(f"# the root\n{ROOT.pem}{SIGNER.pem}".encode()) == ROOT
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.integers(0, 8 * len(SIGNER.der) - 1))
 def test_no_single_bit_may_change(bit: int):
     """A certificate of which one bit was flipped, wherever, is refused."""
@@ -86,7 +86,7 @@ def test_no_single_bit_may_change(bit: int):
         verify_issued(Certificate.load(bytes(changed)), ROOT)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.one_of(st.binary(max_size=200), st.integers(0, len(SIGNER.der) - 1).map(lambda end: SIGNER.der[:end])))
 def test_other_bytes_are_no_certificate(der: bytes):
     """Any bytes, and a certificate that was cut off, are refused, and nothing else is raised."""

@@ -51,7 +51,7 @@ def test_its_form_is_that_of_rfc_5652():
     assert [one.dump() for one in content["certificates"]] == [SIGNER.der]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.integers(0, 8 * len(SIGNED) - 1))
 def test_no_single_bit_may_change(bit: int):
     """Each bit of a signature is of its form, its signer or its content."""

@@ -112,7 +112,7 @@ def test_ours_verify_by_plain_arithmetic(message: bytes):
     assert plain_sm2.verifies(point, r, s, plain_sm2.digest(point, message))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.binary(min_size=1, max_size=200), st.data())
 def test_no_single_bit_may_change(message: bytes, data: st.DataObject):
     """A flipped bit of the signature or of the message, wherever, and it is no signature any more."""
@@ -132,7 +132,7 @@ def flipped(content: bytes, data: st.DataObject) -> bytes:
     return bytes(changed)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.integers(-(2**256), 2**257), st.integers(-(2**256), 2**257))
 def test_well_formed_is_two_numbers_in_range(r: int, s: int):
     """The canonical DER of r and s is well formed exactly where both are from 1 to n-1."""
@@ -145,7 +145,7 @@ def test_well_formed_is_two_numbers_in_range(r: int, s: int):
     assert (0 < r < sm2.ORDER and 0 < s < sm2.ORDER) == well_formed(b"\x30" + bytes([len(encoded)]) + encoded)
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(st.binary(max_size=80))
 def test_any_bytes_are_a_signature_or_not(signature: bytes):
     """Bytes without sense are no signature, and no error either."""

@@ -739,7 +739,7 @@ CERTIFICATES = len(b'{"sluice_audit_export":1,"certificates":["'), FILE.index(b'
 
 
 @given(st.integers(0, len(FILE) - 1) | st.integers(*CERTIFICATES), st.integers(1, 255) | st.sampled_from([1, 2, 4, 8]))
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @example(len(FILE) - 1, 1)
 def test_a_file_with_another_byte_is_never_whole(where: int, change: int):
     """Whatever byte of a file is another, it is not whole."""
