@@ -60,7 +60,7 @@ verifier-tests: verifier ## Its format, go vet, its own tests
 	@cd verifier && $(GO) go vet ./... && $(GO) go test ./...
 
 tests: setup-dev verifier ## pytest: unit, integration on real OPA and PostgreSQL, faults
-	@echo '==> tests' && $(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile -m 'not alone' && $(BIN)/pytest -m alone
+	@echo '==> tests' && $(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder -m 'not alone' && $(BIN)/pytest -m alone
 
 reference: setup ## Write docs/reference from the code
 	@$(BIN)/python -m docs.generate
