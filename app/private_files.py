@@ -30,7 +30,7 @@ def write_once(path: Path, content: bytes) -> bytes:
                 file.write(content)
                 _to_disk(file)
                 os.link(draft, path)
-                _sync(path.parent)
+                sync_folder(path.parent)
         return path.read_bytes()
 
 
@@ -63,7 +63,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         yield file
         _to_disk(file)
         draft.replace(path)
-        _sync(path.parent)
+        sync_folder(path.parent)
 
 
 def _refuse_open(path: Path, found: os.stat_result) -> None:
@@ -102,8 +102,8 @@ def _to_disk(file: BinaryIO) -> None:
     os.fsync(file.fileno())
 
 
-def _sync(folder: Path) -> None:
-    """Bring names in `folder` to the disk, too."""
+def sync_folder(folder: Path) -> None:
+    """Bring names in `folder` to the disk, too. Raises OSError."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

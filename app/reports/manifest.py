@@ -21,6 +21,8 @@ from pydantic import TypeAdapter
 from app.errors import SluiceError
 
 FORM = "sluice-report-manifest 1"
+MOST_BYTES = 4 * 1024 * 1024
+"""Of a manifest; what is larger is none. Ours have some 4 KB."""
 MANIFEST = "manifest.json"
 SIGNATURE_SUFFIX = ".p7s"
 TIME_STAMP_SUFFIX = ".tsr"

@@ -15,11 +15,10 @@ from app.reports.checking.pdf import HEADER, check_pdf, sm2_signature
 from app.reports.checking.result import Result, failed, worst
 from app.reports.checking.source import NotThere, Source, Unreadable, opened
 from app.reports.checking.stamped import remark_on
-from app.reports.manifest import MANIFEST, ROOT, SCRIPT, SIGNATURE_SUFFIX, TIME_STAMP_SUFFIX, FileLine, Manifest, NotAManifest
+from app.reports.manifest import MANIFEST, MOST_BYTES, ROOT, SCRIPT, SIGNATURE_SUFFIX, TIME_STAMP_SUFFIX, FileLine, Manifest, NotAManifest
 from app.signing import cms
 from app.signing.certificates import Certificate
 
-MAX_MANIFEST_BYTES = 4 << 20
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _SIGNED_WITHIN = ".pdf"
 
@@ -31,7 +30,7 @@ def check_manifest(path: Path, source: Source, root: Certificate) -> Result:
         return found
     found = _with_time_stamp(found, path, signature_beside(path))
     try:
-        manifest = Manifest.parse(source.read(0, MAX_MANIFEST_BYTES))
+        manifest = Manifest.parse(source.read(0, MOST_BYTES))
     except NotAManifest as error:
         return failed(path.name, "unreadable", error.message)
     if refused := _refused_name([line.name for line in manifest.files]):

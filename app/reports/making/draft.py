@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from app.errors import SluiceError
+from app.private_files import sync_folder
 from app.reports.nights.night import Night
 
 PREFIX = ".making-"
@@ -61,8 +62,8 @@ class Draft:
     def settle(self) -> None:
         """Bring the names of all its files to the disk. Raises ShelfUnwritable."""
         with refused(self.path):
-            _sync(self.path)
-            _sync(self.path.parent)
+            sync_folder(self.path)
+            sync_folder(self.path.parent)
 
     def publish(self) -> Path:
         """Let it take its name, which nobody has; where it is now. Raises ShelfUnwritable."""
@@ -70,7 +71,7 @@ class Draft:
             if self.place.exists():  # a folder without files would be replaced without a word
                 raise FileExistsError(errno.EEXIST, "a report of that name is there")
             self.path.rename(self.place)
-            _sync(self.place.parent)
+            sync_folder(self.place.parent)
         return self.place
 
     def remove(self) -> None:
@@ -95,11 +96,3 @@ def refused(what: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise ShelfUnwritable(f"{what}: {error.strerror or error}") from None
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from app.instants import rfc3339
 from app.reports.checking.beside import check_beside
 from app.reports.checking.source import Unreadable, opened
-from app.reports.manifest import MANIFEST, Manifest, NotAManifest
+from app.reports.manifest import MANIFEST, MOST_BYTES, Manifest, NotAManifest
 from app.reports.nights.night import Night
-from app.reports.shelf.shelf import MOST_MANIFEST_BYTES, Shelf
+from app.reports.shelf.shelf import Shelf
 from app.signing.certificates import Certificate
 
 
@@ -23,7 +23,7 @@ def signed(shelf: Shelf, root: Certificate, begins: str = "") -> Iterator[Manife
         try:
             with opened(path) as source:
                 good = check_beside(path, source, root).verdict == "valid"
-                manifest = Manifest.parse(source.read(0, MOST_MANIFEST_BYTES)) if good else None
+                manifest = Manifest.parse(source.read(0, MOST_BYTES)) if good else None
         except (Unreadable, NotAManifest):
             continue
         if manifest and manifest.report == report:

@@ -11,17 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.errors import DependencyDown, NotFound
-from app.reports.manifest import MANIFEST, ROOT, SCRIPT, SIGNATURE_SUFFIX, Manifest, NotAManifest
+from app.reports.manifest import MANIFEST, MOST_BYTES, ROOT, SCRIPT, SIGNATURE_SUFFIX, TIME_STAMP_SUFFIX, Manifest, NotAManifest
 
 FOLDER, REPORT_KEYS = "reports", "report-keys"
 """Where in --var the nights are and the report keys, unless the settings say otherwise."""
 REPORT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}-[a-z0-9-]{1,80}-[1-9][0-9]{0,3}")
 """The id of a report: day, zone, number."""
 _FILE = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
-_BESIDE = (SIGNATURE_SUFFIX, ".tsr")
+_BESIDE = (SIGNATURE_SUFFIX, TIME_STAMP_SUFFIX)
 _NOT_LISTED = (MANIFEST, *(MANIFEST + suffix for suffix in _BESIDE), ROOT, SCRIPT)
-MOST_MANIFEST_BYTES = 4 * 1024 * 1024
-"""Another file, not a manifest."""
 
 
 class ShelfDown(DependencyDown):
@@ -83,11 +81,11 @@ class Shelf:
         path = self.folder(report) / MANIFEST
         try:
             with open(path, "rb", opener=_not_followed) as file:
-                text = file.read(MOST_MANIFEST_BYTES + 1)
+                text = file.read(MOST_BYTES + 1)
         except OSError as error:
             raise NotAManifest(f"{report}/{MANIFEST}: {error.strerror}") from None
-        if len(text) > MOST_MANIFEST_BYTES:
-            raise NotAManifest(f"{report}/{MANIFEST}: more than {MOST_MANIFEST_BYTES} bytes")
+        if len(text) > MOST_BYTES:
+            raise NotAManifest(f"{report}/{MANIFEST}: more than {MOST_BYTES} bytes")
         manifest = Manifest.parse(text)
         if manifest.report != report:
             raise NotAManifest(f"{report}/{MANIFEST}: it is that of the report {manifest.report[:80]!r}")

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
-from app.private_files import refused_as
+from app.private_files import refused_as, sync_folder
 
 HINT = "Name a folder that this user may write to with --out DIR."
 
@@ -55,7 +55,7 @@ class Drafts:
             for place in given:
                 place.unlink()
             raise
-        _sync(self._folder)
+        sync_folder(self._folder)
         return given
 
 
@@ -75,12 +75,3 @@ def drafts(folder: Path) -> Iterator[Drafts]:
 def _sm3(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.new("sm3")).hexdigest()
-
-
-def _sync(folder: Path) -> None:
-    """Bring the names in `folder` to the disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -57,11 +57,6 @@ class Masks:
         """The tenant of a person who has one; `tenant #1` for those who operate, since a tenant may be a person."""
         return tenant if tenant is None or self._person.role != "operator" else self._masked(_TENANT_MASK, tenant)
 
-    @property
-    def operators(self) -> int:
-        """How many are masked so far."""
-        return self._counts[_OPERATOR_MASK]
-
     def _masked(self, what: str, name: str) -> str:
         if (what, name) not in self._numbers:
             self._counts[what] += 1
