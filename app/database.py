@@ -1,10 +1,9 @@
-"""PostgreSQL as Sluice uses it: one role per duty, short time-outs, migrations under a lock.
+"""PostgreSQL as Sluice uses it: one role per duty, short time-outs.
 
 Nobody serves with the owner's or a superuser's rights: the registry role cannot change the log, the intake role only inserts.
 When down: a statement or a wait for a connection fails within `database.timeout_ms`; the room that called says what that means.
 """
 
-import asyncio
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
@@ -12,12 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from alembic import command
-from alembic.config import Config
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
-from sqlalchemy import create_engine as create_sync_engine
-from sqlalchemy import exc, pool, text
+from sqlalchemy import exc
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
@@ -32,16 +28,15 @@ LOG = "sluice_log"  # reads the log, for /audit/* alone
 SEQUENCER = "sluice_sequencer"  # moves intake into the tree
 ROLES = (OWNER, REGISTRY, INTAKE, LOG, SEQUENCER)
 
-MIGRATIONS = Path(__file__).resolve().parents[1] / "migrations"
-MIGRATION_LOCK = 0x51_0C_1C_E0  # any constant: every Sluice on a database asks for the same advisory lock
 _ROLE = """
 SELECT rolname::text, rolsuper, EXISTS (SELECT FROM pg_namespace WHERE nspname = 'audit' AND pg_has_role(nspowner, 'MEMBER'))
 FROM pg_roles WHERE rolname = current_user
 """
-MIGRATION_WAIT_S = 60  # another replica's migration ends by then, or something is wrong
 
 DISK_FULL = "53100"
 """PostgreSQL's code for it; no setting of ours is wrong then."""
+UNKNOWN_OBJECT = ("3F000", "42P01", "42703", "42883")
+"""Its codes for a schema, table, column or function that is not there: every statement is ours, so the database is older than we are."""
 
 
 class DatabaseDown(DependencyDown):
@@ -51,9 +46,19 @@ class DatabaseDown(DependencyDown):
     hint = "Check that the server runs and that database.url and its siblings are right; `sluice doctor` tries them."
 
 
+class SchemaBehind(DatabaseDown):
+    """The database lacks a table, a column or a function that this version of Sluice works with."""
+
+    code = "schema_behind"
+    hint = "Start `sluice serve` of this version once: it brings the schema up to date."
+
+
 def database_down(error: BaseException | None, what: str = "") -> DatabaseDown:
-    """What became of a statement that psycopg failed with `error`: told as `what`; in the server's own first line without, and where its disk is full."""
-    full = getattr(error, "sqlstate", None) == DISK_FULL
+    """What became of a statement that psycopg failed with `error`: told as `what`; in the server's own first line without, where its disk is full and where it is older than we are."""
+    code = getattr(error, "sqlstate", None)
+    if code in UNKNOWN_OBJECT:
+        return SchemaBehind(f"the schema of the database is older than this version of Sluice: {first_line(error)}")
+    full = code == DISK_FULL
     said = what if what and not full else first_line(error)
     return DatabaseDown(
         f"PostgreSQL: {said}", hint="Make room on the disk of the database; what waits goes on by itself then." if full else None
@@ -182,27 +187,6 @@ async def _create_role(connection: psycopg.AsyncConnection, role: str, password:
     rights = "LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS PASSWORD {}"
     statement = sql.SQL(f"{'ALTER' if known else 'CREATE'} ROLE {{}} {rights}")
     await connection.execute(statement.format(sql.Identifier(role), sql.Literal(verifier)))
-
-
-async def migrate(owner_url: str) -> None:
-    """Bring the schema to the newest version; several processes may ask at once. Raises DatabaseDown."""
-    await asyncio.to_thread(_upgrade, owner_url)
-
-
-def _upgrade(owner_url: str) -> None:
-    """`migrations/env.py` finds the locked connection in `config.attributes["connection"]`."""
-    config = Config()
-    config.set_main_option("script_location", os.fspath(MIGRATIONS).replace("%", "%%"))
-    engine = create_sync_engine(owner_url, poolclass=pool.NullPool, hide_parameters=True)
-    try:
-        with engine.connect() as connection:
-            connection.execute(text(f"SET lock_timeout = '{MIGRATION_WAIT_S}s'"))
-            connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": MIGRATION_LOCK})
-            connection.commit()  # the lock is the session's; Alembic opens transactions of its own
-            config.attributes["connection"] = connection
-            command.upgrade(config, "head")
-    except exc.DBAPIError as error:
-        raise DatabaseDown(f"the schema was not migrated: {error.orig}") from None
 
 
 def url_of(role: str, password: str, database: str, socket_dir: Path) -> str:

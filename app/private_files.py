@@ -85,6 +85,14 @@ def refused_as(what: Path | str, hint: str = ACCESS) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def new(path: Path) -> Iterator[BinaryIO]:
+    """A file that was not there, to be written, and on the disk when the block ends; its folder is not synced. Raises OSError."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+        yield file
+        _to_disk(file)
+
+
+@contextlib.contextmanager
 def _draft(path: Path) -> Iterator[tuple[Path, BinaryIO]]:
     """A new file beside `path`, open for writing; gone after the block unless it was renamed."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -22,7 +22,7 @@ from app.access import secrets_folder
 from app.api.protocol import Connection, look_at
 from app.children import Children
 from app.clock import Clock, SystemClock
-from app.database import DatabaseUrls, external_urls, migrate
+from app.database import DatabaseUrls, external_urls
 from app.errors import ConfigError
 from app.examples import lay_down_keys, seed_tenants
 from app.folders import SERVE_LOCK, FolderLock, private_dir, remove_private_dir
@@ -34,6 +34,7 @@ from app.policy.program import find_opa
 from app.postgres import EmbeddedPostgres
 from app.processes import Launcher
 from app.reports.shelf.shelf import REPORT_KEYS, shelf_folder
+from app.schema import migrate
 from app.setting_sections import EMBEDDED
 from app.settings import Settings
 from app.signing.key_files import root_file

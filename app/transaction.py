@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoConnection
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from app.database import DatabaseDown, database_down, first_line
+from app.database import UNKNOWN_OBJECT, DatabaseDown, database_down, first_line
 from app.observability.metrics import Metrics
 from app.tasks import retrieve
 from app.trouble import Trouble
@@ -77,6 +77,8 @@ class Transactions:
         except DBAPIError as error:
             if error.connection_invalidated:
                 raise self._down("the connection was lost", error) from error
+            if getattr(error.orig, "sqlstate", None) in UNKNOWN_OBJECT:
+                raise self._down("", error) from error
             raise
         if after := self._trouble.over():
             log.info("database.answers", call=self._call, after=after)

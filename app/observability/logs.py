@@ -51,7 +51,7 @@ def configure_logs(level: str = "info", fmt: str = "auto", process: str = "serve
     structlog.configure(
         processors=[*shared, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
-        logger_factory=structlog.PrintLoggerFactory(stream),
+        logger_factory=structlog.WriteLoggerFactory(stream),  # a line and its end in one write: threads log, too
         cache_logger_on_first_use=False,
     )
     structlog.contextvars.bind_contextvars(process=process)

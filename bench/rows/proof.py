@@ -16,7 +16,8 @@ from app.audit.format.merkle import Frontier, consistency_spans, inclusion_spans
 from app.audit.reading import hashes
 from app.audit.sequencing.queries import QUERIES
 from app.audit.sequencing.sequencer import LEAF_TYPES
-from app.database import LOG, OWNER, conninfo, create_engine, give_database, migrate
+from app.database import LOG, OWNER, conninfo, create_engine, give_database
+from app.schema import migrate
 from app.setting_sections import DatabaseSettings
 from bench.report import Finding
 from bench.rows import Run

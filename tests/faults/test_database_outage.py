@@ -23,13 +23,14 @@ from app.audit.intake.intake import Intake
 from app.audit.people.people import People
 from app.auth.keys import Keys
 from app.clock import SystemClock
-from app.database import conninfo, create_engine, migrate
+from app.database import conninfo, create_engine
 from app.errors import DependencyDown
 from app.instants import rfc3339
 from app.observability.metrics import Metrics
 from app.postgres import EmbeddedPostgres
 from app.processes import Launcher
 from app.quota.registry import Registry
+from app.schema import migrate
 from app.setting_sections import DatabaseSettings
 from tests.fixtures.approvals import approvals_of, caller
 from tests.fixtures.entries import numbered

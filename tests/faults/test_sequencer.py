@@ -22,11 +22,12 @@ from app.audit.intake.gaps import Gaps
 from app.audit.intake.intake import Intake
 from app.audit.sequencing.process import LogProcess
 from app.clock import SystemClock
-from app.database import SEQUENCER, DatabaseUrls, create_engine, migrate
+from app.database import SEQUENCER, DatabaseUrls, create_engine
 from app.errors import DependencyDown
 from app.observability.metrics import Metrics
 from app.postgres import EmbeddedPostgres
 from app.processes import Launcher
+from app.schema import migrate
 from app.setting_sections import DatabaseSettings
 from app.signing.keys import KeyFolder
 from tests.fixtures.audit_process import AuditProcess

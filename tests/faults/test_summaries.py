@@ -17,11 +17,12 @@ from app.audit.intake.writers import Writers
 from app.audit.records.policy import policy_activated
 from app.background import Background
 from app.clock import ManualClock, SystemClock
-from app.database import conninfo, create_engine, migrate
+from app.database import conninfo, create_engine
 from app.errors import DependencyDown
 from app.observability.metrics import Metrics
 from app.postgres import EmbeddedPostgres
 from app.processes import Launcher
+from app.schema import migrate
 from app.setting_sections import DatabaseSettings
 from tests.fixtures.proc import children_of, frozen
 from tests.fixtures.waiting import until

@@ -1,16 +1,20 @@
 """Roles have the least rights, pools fail in time, migrations wait for each other."""
 
 import asyncio
+import os
 
 import psycopg
 import pytest
+from alembic.script import ScriptDirectory
 from sqlalchemy import text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from app.database import DatabaseDown, conninfo, create_engine, create_roles, migrate
+from app.database import DatabaseDown, conninfo, create_engine, create_roles
+from app.schema import MIGRATIONS, SCHEMA, SchemaAhead, migrate
 from app.setting_sections import DatabaseSettings
+from tests.fixtures.postgres import rows_of
 
 SERVING = ("registry", "intake", "log")
 QUICK = DatabaseSettings(timeout_ms=100, pool_size=1)
@@ -99,6 +103,20 @@ async def test_migrations_wait_for_each_other(database_urls):
     await asyncio.gather(*(migrate(database_urls.owner) for _ in range(3)))
 
     await attempt(database_urls.registry, "SELECT count(*) FROM registry.tenant_quota")
+
+
+def test_the_schema_that_is_needed_is_the_newest_migration():
+    """The version that a start looks for is the head of the migrations."""
+    assert ScriptDirectory(os.fspath(MIGRATIONS)).get_heads() == [SCHEMA]
+
+
+async def test_a_database_of_a_newer_version_is_refused(database_urls):
+    """A start on tables that this version does not know says which version they are of, and leaves them alone."""
+    await attempt(database_urls.owner, "UPDATE registry.alembic_version SET version_num = '9999'")
+    with pytest.raises(SchemaAhead, match=f"schema of the database is 9999; this version of Sluice knows {SCHEMA}"):
+        await migrate(database_urls.owner)
+
+    assert await rows_of(database_urls.owner, "SELECT version_num FROM registry.alembic_version") == [("9999",)]
 
 
 async def test_a_migration_without_a_server_says_so(tmp_path):

@@ -6,7 +6,8 @@ import psycopg
 import pytest
 from psycopg import errors
 
-from app.database import DatabaseUrls, conninfo, migrate
+from app.database import DatabaseUrls, conninfo
+from app.schema import migrate
 
 HISTORY_LINE = (
     "INSERT INTO registry.quota_history (tenant, version, operation, after, diff, operator, reason, at) "

@@ -10,10 +10,11 @@ import pytest
 from app import postgres
 from app.access import DATABASE, Access
 from app.clock import SystemClock
-from app.database import SEQUENCER, conninfo, migrate
+from app.database import SEQUENCER, conninfo
 from app.placement import closed_to, ordinary_user
 from app.postgres import EmbeddedPostgres
 from app.processes import Launcher
+from app.schema import migrate
 from tests.fixtures.append_only import TARGETS, assert_refused, contents, fill
 from tests.fixtures.postgres import FAST_AND_SILENT, Server, scratch_folder
 

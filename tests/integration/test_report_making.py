@@ -413,7 +413,7 @@ async def test_a_lock_that_cannot_be_had_is_told(over: NightLife, monkeypatch: p
         return False
 
     with monkeypatch.context() as patched:
-        patched.setattr("app.reports.making.lock._try", busy)
+        patched.setattr("app.session_lock.LockSession.take", busy)
         patched.setattr("app.reports.making.lock.WAIT_S", 2.0)
         with pytest.raises(NightBusy):
             await over.maker().make(DAY)

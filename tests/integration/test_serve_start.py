@@ -110,8 +110,8 @@ def test_a_healthy_life_warns_of_nothing(spare_var: Path):
 
 def test_the_banner_tells_where_engines_listen(serve: Serve):
     """What a newcomer has to type stands in the banner: our address, the engines' and where the keys are."""
-    said = [line for line in serve.log().splitlines() if not line.startswith("{")]
-    banner = said[said.index(f"Sluice decides on {serve.url}") :]
+    wait_until(lambda: 'gateway"])' in serve.log().partition(f"Sluice decides on {serve.url}\n")[2])
+    banner = serve.log().partition(f"Sluice decides on {serve.url}\n")[2].splitlines()
 
     for name, models in ENGINES.items():
         assert f"  stand-in engine {name}: http://127.0.0.1:{serve.engine_port(name)} ({', '.join(models)})" in banner

@@ -9,16 +9,20 @@ import psycopg
 import pytest
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import create_engine, pool
+from sqlalchemy import create_engine, pool, text
 from sqlalchemy.engine import make_url
+from sqlalchemy.ext.asyncio import create_async_engine
 from uuid_utils import uuid7
 
 from app.access import Access
 from app.audit.sequencing.sequencer import Sequencer
 from app.clock import ManualClock
-from app.database import MIGRATIONS, SEQUENCER, conninfo, give_database, migrate
+from app.database import SEQUENCER, SchemaBehind, conninfo, give_database
 from app.instants import rfc3339
-from tests.fixtures.postgres import Server, rows_of
+from app.observability.metrics import Metrics
+from app.schema import MIGRATIONS, migrate
+from app.transaction import Transactions
+from tests.fixtures.postgres import TIMEOUT_MS, Server, rows_of
 from tests.fixtures.signing import MADE
 
 HAND_OVER = "INSERT INTO audit.intake (id, retention, recorded, body) VALUES (%s, 'd400', %s, %s)"
@@ -54,6 +58,16 @@ def old_entry(identity: str) -> bytes:
     """An entry as that release wrote it, with members that its kind has no more."""
     envelope = {"v": 1, "id": identity, "kind": "key.created", "recorded": rfc3339(MADE), "operator": "cli:root", "tenant": None}
     return orjson.dumps(envelope | {"outcome": "done", "name": "gateway-1", "roles": ["gateway"]}, option=orjson.OPT_SORT_KEYS)
+
+
+async def test_a_database_of_an_earlier_release_is_told(postgres_server: Server, old_database: str):
+    """What needs tables that are not there yet says so with the remedy."""
+    engine = create_async_engine(within(postgres_server.urls.registry, old_database))
+    transactions = Transactions(engine, Metrics(), call="test", timeout_ms=TIMEOUT_MS)
+    with pytest.raises(SchemaBehind, match=r"older than this version of Sluice: .*registry\.approval") as behind:
+        await transactions.run(lambda connection: connection.execute(text("SELECT * FROM registry.approval")))
+    await engine.dispose()
+    assert "sluice serve" in behind.value.advice
 
 
 async def test_what_was_handed_over_before_there_was_a_log_comes_first_in_it(postgres_server: Server, old_database: str):

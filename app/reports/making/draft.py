@@ -6,19 +6,18 @@ is removed by who makes the night next.
 
 import contextlib
 import errno
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from app import private_files
 from app.errors import SluiceError
-from app.private_files import sync_folder
 from app.reports.nights.night import Night
 
 PREFIX = ".making-"
-FOLDER_MODE, FILE_MODE = 0o700, 0o600
-"""For the user of serve alone: they tell of people, though by pseudonyms."""
+FOLDER_MODE = 0o700
+"""For the user of serve alone, as its files are: they tell of people, though by pseudonyms."""
 
 
 class ShelfUnwritable(SluiceError):
@@ -47,12 +46,8 @@ class Draft:
     @contextlib.contextmanager
     def writing(self, name: str) -> Iterator[BinaryIO]:
         """A new file of it, which is on the disk when the block ends. Raises ShelfUnwritable."""
-        with refused(self.path / name):
-            descriptor = os.open(self.path / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
-            with os.fdopen(descriptor, "wb") as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
+        with refused(self.path / name), private_files.new(self.path / name) as file:
+            yield file
 
     def write(self, name: str, content: bytes) -> None:
         """A new file with `content`. Raises ShelfUnwritable."""
@@ -62,8 +57,8 @@ class Draft:
     def settle(self) -> None:
         """Bring the names of all its files to the disk. Raises ShelfUnwritable."""
         with refused(self.path):
-            sync_folder(self.path)
-            sync_folder(self.path.parent)
+            private_files.sync_folder(self.path)
+            private_files.sync_folder(self.path.parent)
 
     def publish(self) -> Path:
         """Let it take its name, which nobody has; where it is now. Raises ShelfUnwritable."""
@@ -71,7 +66,7 @@ class Draft:
             if self.place.exists():  # a folder without files would be replaced without a word
                 raise FileExistsError(errno.EEXIST, "a report of that name is there")
             self.path.rename(self.place)
-            sync_folder(self.place.parent)
+            private_files.sync_folder(self.place.parent)
         return self.place
 
     def remove(self) -> None:

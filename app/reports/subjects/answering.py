@@ -1,25 +1,18 @@
-"""One answer to a request at a time: an advisory lock of a session of its own, from reading how it stands until the answer is in the log.
+"""One answer to a request at a time: a lock from reading how it stands until the answer is in the log.
 
 When down: DatabaseDown; the server frees the lock of a session that ends, so an answer whose lock was lost can be followed by another one.
 """
 
-import asyncio
 import contextlib
-import hashlib
 from collections.abc import AsyncIterator
 
-from sqlalchemy import text
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.exc import TimeoutError as NoConnection
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.database import database_down
 from app.errors import Conflict
+from app.session_lock import lock_session
 
-LOCKS = 0x51_0C_1C_E4
-"""First half of the key of each such lock: any constant that no other lock of Sluice has."""
-
-_TRY = text("SELECT pg_try_advisory_lock(:locks, :request)")
+KIND = 0x51_0C_1C_E4
+"""Of these locks: any constant that no other kind of lock in Sluice has."""
 
 
 class RequestBusy(Conflict):
@@ -43,28 +36,7 @@ class Answering:
         if request_id is None:
             yield
             return
-        connection = await self._session(request_id)
-        try:
+        async with lock_session(self._engine, self._timeout_s) as session:
+            if not await session.take(KIND, request_id):
+                raise RequestBusy(f"request {request_id} is being answered by somebody else", field="request")
             yield
-        finally:
-            await connection.invalidate()  # the session ends, and with it the lock
-            await connection.close()
-
-    async def _session(self, request_id: str) -> AsyncConnection:
-        """A connection that has the lock."""
-        try:
-            async with asyncio.timeout(self._timeout_s), contextlib.AsyncExitStack() as stack:
-                connection = await stack.enter_async_context(self._engine.connect())
-                values = {"locks": LOCKS, "request": _number(request_id)}
-                if not (await connection.execute(_TRY, values)).scalar():
-                    raise RequestBusy(f"request {request_id} is being answered by somebody else", field="request")
-                await connection.commit()
-                stack.pop_all()
-                return connection
-        except (DBAPIError, NoConnection, TimeoutError, OSError) as error:
-            raise database_down(error.orig if isinstance(error, DBAPIError) else error) from error
-
-
-def _number(request_id: str) -> int:
-    """The second half of the key. Two requests with the same, once in four thousand million, keep each other from being answered at once."""
-    return int.from_bytes(hashlib.sha256(request_id.encode()).digest()[:4], signed=True)

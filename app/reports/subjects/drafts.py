@@ -7,8 +7,9 @@ import secrets
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO
+from typing import BinaryIO
 
+from app import private_files
 from app.private_files import refused_as, sync_folder
 
 HINT = "Name a folder that this user may write to with --out DIR."
@@ -21,14 +22,9 @@ class Drafts:
         self._folder = folder
         self._place = place
 
-    @contextlib.contextmanager
-    def new(self, name: str) -> Iterator[IO[bytes]]:
+    def new(self, name: str) -> contextlib.AbstractContextManager[BinaryIO]:
         """A new file, to be written, on the disk when the block ends."""
-        descriptor = os.open(self.path(name), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
+        return private_files.new(self.path(name))
 
     def add(self, name: str, content: bytes) -> None:
         """A new file of this content."""
