@@ -5,13 +5,14 @@ from collections.abc import Iterator
 
 import pytest
 import structlog
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 for _name in [name for name in os.environ if name.startswith("SLUICE_") and name != "SLUICE_SAMPLES"]:
     del os.environ[_name]
 
-# Other examples each time, so that many runs look further than one that takes twice as long.
-settings.register_profile("suite", settings(), max_examples=50)
+# Other examples each time, so that many runs look further than one that takes twice as long. How fast they come
+# says something about the machine and what else runs on it, nothing about Sluice.
+settings.register_profile("suite", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("suite")
 
 pytest_plugins = [

@@ -209,7 +209,7 @@ async def test_a_full_disk_is_told_as_such(over: NightLife, monkeypatch: pytest.
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("app.reports.making.draft.os.fsync", full)
+    monkeypatch.setattr("app.private_files.os.fsync", full)
     with pytest.raises(ShelfUnwritable, match=r"log\.jsonl: No space left"):
         await over.maker().make(DAY)
     assert over.folders() == []
@@ -288,7 +288,7 @@ async def test_a_folder_that_was_taken_away_is_not_made_again_unasked(over: Nigh
 async def test_a_night_is_not_made_while_entries_wait(over: NightLife):
     """With the log's process away, entries of the day are not in the log yet: nothing is made, and the log will say so."""
     await over.settled()
-    over.stop()
+    await over.stop()
     await over.grown.intake.write(summary(5, MADE))
     with pytest.raises(NightUnfinished, match="2026-01-01T00:01:00"):
         await over.maker().make(DAY)
@@ -309,7 +309,7 @@ async def test_a_night_of_a_maker_whose_clock_is_ahead_is_not_made_again(over: N
         files=[("mlps.pdf", "00")],
         count=1,
     )
-    over.stop()
+    await over.stop()
     await over.grown.intake.write(made)
     with pytest.raises(NightUnfinished):
         await over.maker().make(DAY)

@@ -15,6 +15,8 @@ from app.policy.unanswered import PolicyUnavailable
 from tests.fixtures.policy import Running, question, running_policy
 from tests.fixtures.waiting import until
 
+pytestmark = pytest.mark.alone
+
 DIMENSIONS = frozenset({"qps", "tpm", "concurrency"})
 MODEL = QUIET["model"]["id"]
 

@@ -13,6 +13,8 @@ from app.policy.unanswered import PolicyConflict, PolicyTimeout, PolicyUndefined
 from tests.fixtures.policy import Running, running_policy, tenant, write_rule
 from tests.fixtures.waiting import until
 
+pytestmark = pytest.mark.alone
+
 LOOP = """deny contains {"code": "slow", "message": "m", "status": 403} if {
 	startswith(input.tenant.id, "loop")
 	some number in numbers.range(1, 100000000)

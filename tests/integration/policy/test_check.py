@@ -436,3 +436,16 @@ async def test_what_the_text_alone_does_not_tell_is_left_to_questions(rego_folde
     )
 
     assert "rules/mine/mine.rego" in (await compile_policy(rego_folder, opa_binary)).modules
+
+
+async def test_a_rule_that_does_not_end_is_refused_and_a_late_machine_is_not_blamed(
+    rego_folder: Path, opa_binary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Examples that are not answered in time are asked once more with longer; only what does not end then is refused."""
+    monkeypatch.setattr("app.policy.offline._EVAL_TIMEOUTS", ("1ms", "8s"))
+    await compile_policy(rego_folder, opa_binary)
+
+    monkeypatch.setattr("app.policy.offline._EVAL_TIMEOUTS", ("1ms", "300ms"))
+    loop = "some number in numbers.range(1, 100000000)\n\tnumber < 0"
+    write_rule(rego_folder, "slow", f'deny contains {{"code": "slow", "message": "m", "status": 403}} if {{\n\t{loop}\n}}')
+    assert await refusal(rego_folder, opa_binary) == "the rules: the examples are not answered within 300ms; a rule may not end"
