@@ -62,9 +62,11 @@ POINTS: tuple[tuple[str, Words, Words], ...] = (
         "rights",
         Words("权利 (Art. 15(1)(e)、(f))", "Rights (Art. 15(1)(e), (f))"),
         Words(
-            "您可以要求更正、删除或限制处理，可以反对，并可向监管机构投诉。日志条目依法保存，不能更改；删除以销毁密钥的方式进行。",
+            "您可以要求更正、删除或限制处理，可以反对，并可向监管机构投诉。日志条目依法保存，不能更改。"
+            "此版本尚不能删除：删除请求会被记录，由人答复。将来的删除是销毁每个人各自的密钥，以其加密的内容此后无法打开。",
             "You can ask for rectification, erasure or restriction, you can object, and you can complain to a supervisory authority. "
-            "Entries of the log cannot be changed; to erase is to destroy the key under which texts are sealed.",
+            "Entries of the log cannot be changed. Erasure is not available in this version: a request for it is recorded, and a person "
+            "answers it. What erasure will destroy is the key that each person has here, and nothing that is sealed under it will open then.",
         ),
     ),
     (

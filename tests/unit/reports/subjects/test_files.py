@@ -65,6 +65,19 @@ def written(*entries: Shown) -> tuple[dict, list[list[str]]]:
     return json.loads(json_stream.getvalue()), list(csv.reader(io.StringIO(csv_stream.getvalue().decode("utf-8-sig"), newline="")))
 
 
+def test_nobody_is_promised_an_erasure_that_there_is_not():
+    """What a person is told of erasure, in JSON and PDF, is what the nightly report says of it: that there is none yet, and who answers."""
+    told, _ = written()
+    [said] = [
+        text for one in blocks(ANSWER, Summary()).blocks if isinstance(one, Facts) for label, text in one.pairs if "(e)" in str(label)
+    ]
+
+    assert isinstance(said, Words)
+    assert "Erasure is not available in this version: a request for it is recorded, and a person answers it" in said.en
+    assert "此版本尚不能删除" in said.zh
+    assert told["told"]["rights"] == said.en
+
+
 @given(st.lists(texts, max_size=5))
 def test_whatever_people_write_is_read_back(purposes: list[str]):
     """JSON has every entry with the texts as they are, CSV a row for each; none and many alike."""
