@@ -3,7 +3,9 @@
 A field is named by its path; its value is never repeated, since it may be a secret.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date
+from difflib import get_close_matches
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -11,6 +13,7 @@ from pydantic_core import ErrorDetails
 from app.errors import BadRequest
 
 _MOST_PATH_CHARS = 200  # a path holds keys that the sender chose
+_NO_MAPPING = frozenset({"model_type", "dataclass_type"})  # pydantic's own words name the class, which is no word of a document
 
 
 def explain(error: ValidationError) -> str:
@@ -19,8 +22,23 @@ def explain(error: ValidationError) -> str:
 
 
 def explain_each(details: Iterable[ErrorDetails]) -> str:
-    """The same for some of them."""
-    return "; ".join(f"{_path(detail['loc']) or 'document'}: {_problem(detail)}" for detail in details)
+    """The same for some of them; a name that is a slip of one that is missing is told once, with what it should be."""
+    return "; ".join(f"{_path(detail['loc']) or 'document'}: {problem}" for detail, problem in _problems(list(details)))
+
+
+def _problems(details: Sequence[ErrorDetails]) -> Iterator[tuple[ErrorDetails, str]]:
+    missing = {detail["loc"] for detail in details if detail["type"] == "missing"}
+    slips: dict[tuple[int | str, ...], tuple[int | str, ...]] = {}
+    for *place, name in (detail["loc"] for detail in details if detail["type"] == "extra_forbidden"):
+        beside = {str(loc[-1]): loc for loc in missing if list(loc[:-1]) == place}
+        for close in get_close_matches(str(name), beside, n=1, cutoff=0.8):
+            slips[*place, name] = beside[close]
+    for detail in details:
+        meant = slips.get(detail["loc"]) if detail["type"] == "extra_forbidden" else None
+        if meant:
+            yield detail, f"there is no such field; write {meant[-1]}"
+        elif detail["type"] != "missing" or detail["loc"] not in slips.values():
+            yield detail, _problem(detail)
 
 
 def bad_field(detail: ErrorDetails, prefix: str = "") -> BadRequest:
@@ -36,4 +54,7 @@ def _path(parts: Sequence[int | str]) -> str:
 
 
 def _problem(detail: ErrorDetails) -> str:
-    return detail["msg"].removeprefix("Value error, ")
+    if detail["type"] in _NO_MAPPING:
+        return "must have fields with names, such as `name: value`"
+    quotes = "; write it in quotes" if detail["type"] == "string_type" and isinstance(detail["input"], int | float | date) else ""
+    return detail["msg"].removeprefix("Value error, ") + quotes

@@ -7,6 +7,8 @@ import yaml
 
 from app.errors import ConfigError
 
+_HOW_TO_WRITE = "Put a text with braces, a colon or # in quotes; indent with spaces, not with tabs; name each key once."
+
 
 class _UniqueKeyLoader(yaml.SafeLoader):
     """YAML that refuses the same key twice, because the second would silently win."""
@@ -27,9 +29,10 @@ def read_yaml(path: Path) -> Any:
         return yaml.load(path.read_text("utf-8"), Loader=_UniqueKeyLoader)  # noqa: S506 - a SafeLoader subclass
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file", hint="Name an existing file, or run `make run` for the examples.") from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: {error}", hint=_HOW_TO_WRITE) from None
     except (
         OSError,
-        yaml.YAMLError,
         AttributeError,
         TypeError,
         ValueError,

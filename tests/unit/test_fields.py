@@ -3,11 +3,18 @@
 from collections.abc import Mapping
 
 import pytest
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from app.decision.request import DecideRequest
 from app.errors import BadRequest
 from app.fields import bad_field, explain
+
+
+class Strict(BaseModel):
+    """A document that takes no other field."""
+
+    model_config = ConfigDict(extra="forbid")
+    model: str
 
 
 def wrong(document: Mapping[str, object]) -> ValidationError:
@@ -60,4 +67,23 @@ def test_all_wrong_fields_stand_in_one_line():
     """Whoever corrects a file sees all of it at once."""
     error = wrong({"tenant": "", "model": "m", "subject": {"roles": [1]}})
 
-    assert explain(error) == "tenant: must have 1 to 128 characters, has 0; subject.roles[0]: Input should be a valid string"
+    assert (
+        explain(error)
+        == "tenant: must have 1 to 128 characters, has 0; subject.roles[0]: Input should be a valid string; write it in quotes"
+    )
+
+
+@pytest.mark.parametrize("subject", [["a"], "a"])
+def test_classes_of_the_program_are_no_words_of_a_document(subject: object):
+    """Where fields are wanted and there are none, that is what is said."""
+    assert (
+        explain(wrong({"tenant": "a", "model": "m", "subject": subject})) == "subject: must have fields with names, such as `name: value`"
+    )
+
+
+def test_a_slip_of_a_name_is_told_once():
+    """Not as one field too many and one too few; a name like none that is missing is one too many."""
+    with pytest.raises(ValidationError) as refused:
+        Strict.model_validate({"modle": "m", "other": 1})
+
+    assert explain(refused.value) == "modle: there is no such field; write model; other: Extra inputs are not permitted"

@@ -18,6 +18,9 @@ VERDICTS: Mapping[Verdict, Words] = {
     "manual": Words("人工评估", "for a person to judge"),
 }
 
+PLACE = "{measure}"
+"""What stands for the value that decided, in the words of a case."""
+
 
 @dataclass(frozen=True, slots=True)
 class Case:
@@ -30,7 +33,7 @@ class Case:
     below: float | None = None
     equals: float | None = None
     because: Words | None = None
-    """`{measure}` in it stands for the value."""
+    """PLACE in it stands for the value."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,17 +3,19 @@
 Read once, when a report is made; what is wrong with a file is told with its name and the field, and no report is made of the rest.
 """
 
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 
 from app.audit.format.leaf import sm3
 from app.errors import ConfigError
-from app.fields import explain
-from app.reports.clauses.clause import Case, Clause, Verdict
+from app.fields import explain_each
+from app.reports.clauses.clause import PLACE, Case, Clause, Verdict
 from app.reports.document import Words
 from app.yaml_file import read_yaml
 
@@ -25,6 +27,9 @@ ReportName = Literal["mlps", "gdpr"]
 
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)  # beyond no number is never
+
+
+_BRACE = re.compile(r"\{[^}]*\}?|\}")
 
 
 class BothLanguages(_Part):
@@ -52,6 +57,13 @@ class _Case(_Part):
             raise ValueError("needs one of above, below, equals")
         return self
 
+    @model_validator(mode="after")
+    def _knows_its_braces(self) -> Self:
+        """A slip would be printed, and signed, as it stands."""
+        if self.because and (wrong := _BRACE.search(f"{self.because.zh} {self.because.en}".replace(PLACE, ""))):
+            raise ValueError(f"because: {wrong[0]} stands for nothing; only {PLACE} does, for the value")
+        return self
+
     def case(self) -> Case:
         return Case(self.verdict, self.measure, self.above, self.below, self.equals, _words(self.because))
 
@@ -73,6 +85,14 @@ class _Clause(_Part):
     def _judged_by_something(self) -> Self:
         if self.otherwise == "met" and not self.cases:
             raise ValueError("otherwise: met needs a case: nothing would have been measured")
+        return self
+
+    @model_validator(mode="after")
+    def _has_no_braces(self) -> Self:
+        for name in ("title", "requirement", "remark"):
+            said = getattr(self, name)
+            if said and (wrong := _BRACE.search(f"{said.zh} {said.en}")):
+                raise ValueError(f"{name}: {wrong[0]} stands for nothing here; only `because` of a case has a value")
         return self
 
     def clause(self) -> Clause:
@@ -120,7 +140,7 @@ def load_clauses(known: Collection[str], folder: Path | None = None) -> Clauses:
     for path in paths:
         file = _read(path)
         for index, clause in enumerate(each.clause() for each in file.clauses):
-            _check(clause, f"{path}: clauses[{index}]", known, places)
+            _check(clause, f"{path}: {_place(index, clause.id)}", known, places)
             places[clause.id] = path
             found[file.report].append(clause)
     return Clauses(tuple(found["mlps"]), tuple(found["gdpr"]), _fingerprint(paths))
@@ -128,10 +148,24 @@ def load_clauses(known: Collection[str], folder: Path | None = None) -> Clauses:
 
 def _read(path: Path) -> _File:
     document: Any = read_yaml(path)
+    if not isinstance(document, dict):
+        raise ConfigError(f"{path}: the file must have `report` and `clauses`")
     try:
         return _File.model_validate(document)
     except ValidationError as error:
-        raise ConfigError(f"{path}: {explain(error)}") from None
+        raise ConfigError(f"{path}: {explain_each(_with_id(detail, document) for detail in error.errors())}") from None
+
+
+def _with_id(detail: ErrorDetails, document: Mapping[str, Any]) -> ErrorDetails:
+    """The same, with the id of the clause that it is about: a place in a list has to be counted out."""
+    match detail["loc"]:
+        case ("clauses", int(index), *field) if isinstance(clause := document["clauses"][index], dict):
+            detail["loc"] = (_place(index, clause.get("id")), *field)
+    return detail
+
+
+def _place(index: int, name: Any) -> str:
+    return f"clauses[{index}]" + (f" ({name})" if isinstance(name, str) else "")
 
 
 def _check(clause: Clause, place: str, known: Collection[str], places: dict[str, Path]) -> None:

@@ -15,6 +15,7 @@ from app.reports.clauses.loading import FOLDER, load_clauses
 from app.reports.clauses.measures import MEASURES
 from app.reports.document import Words
 
+CASE: dict[str, Any] = {"verdict": "not_met", "measure": "gaps", "above": 0}
 CLAUSE: dict[str, Any] = {
     "id": "x-1",
     "standard": "X",
@@ -69,18 +70,24 @@ def test_fingerprint_is_of_names_and_texts(write: Write) -> None:
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"evidence": ["gasp"]}, "x.yaml: clauses[0].evidence: no measure is called 'gasp'"),
-        ({"cases": [{"verdict": "not_met", "measure": "gasp", "above": 0}]}, "clauses[0].cases: no measure is called 'gasp'"),
-        ({"cases": [{"verdict": "not_met", "measure": "gaps"}]}, "clauses[0].cases[0]: needs one of above, below, equals"),
-        ({"cases": [{"verdict": "good", "measure": "gaps", "above": 0}]}, "clauses[0].cases[0].verdict"),
-        ({"cases": [{"verdict": "met", "measure": "gaps", "above": "0"}]}, "clauses[0].cases[0].above"),
-        ({"cases": [{"verdict": "not_met", "measure": "gaps", "above": float("nan")}]}, "clauses[0].cases[0].above"),
-        ({"cases": []}, "clauses[0]: otherwise: met needs a case"),
-        ({"title": {"zh": "题"}}, "clauses[0].title.en"),
-        ({"title": "题"}, "clauses[0].title"),
-        ({"confirmed": "yes"}, "clauses[0].confirmed"),
-        ({"remarks": "x"}, "clauses[0].remarks"),
-        ({"id": "X 1"}, "clauses[0].id"),
+        ({"evidence": ["gasp"]}, "x.yaml: clauses[0] (x-1).evidence: no measure is called 'gasp'"),
+        ({"cases": [{"verdict": "not_met", "measure": "gasp", "above": 0}]}, "clauses[0] (x-1).cases: no measure is called 'gasp'"),
+        ({"cases": [{"verdict": "not_met", "measure": "gaps"}]}, "clauses[0] (x-1).cases[0]: needs one of above, below, equals"),
+        ({"cases": [{"verdict": "good", "measure": "gaps", "above": 0}]}, "clauses[0] (x-1).cases[0].verdict"),
+        ({"cases": [{"verdict": "met", "measure": "gaps", "above": "0"}]}, "clauses[0] (x-1).cases[0].above"),
+        ({"cases": [{"verdict": "not_met", "measure": "gaps", "above": float("nan")}]}, "clauses[0] (x-1).cases[0].above"),
+        ({"cases": []}, "clauses[0] (x-1): otherwise: met needs a case"),
+        ({"title": {"zh": "题"}}, "clauses[0] (x-1).title.en"),
+        ({"title": "题"}, "clauses[0] (x-1).title"),
+        ({"confirmed": "yes"}, "clauses[0] (x-1).confirmed"),
+        ({"remarks": "x"}, "clauses[0] (x-1).remarks"),
+        ({"id": "X 1"}, "clauses[0] (X 1).id"),
+        ({"id": 7}, "clauses[0].id: Input should be a valid string; write it in quotes"),
+        ({"number": 7}, "clauses[0] (x-1).number: Input should be a valid string; write it in quotes"),
+        ({"because": {"zh": "题", "en": "x"}}, "clauses[0] (x-1).because"),
+        ({"cases": [CASE | {"because": {"zh": "有 {measure}", "en": "{mesure}"}}]}, "cases[0]: because: {mesure} stands for nothing"),
+        ({"cases": [CASE | {"because": {"zh": "有 {measure", "en": "x"}}]}, "cases[0]: because: {measure x stands for nothing"),
+        ({"remark": {"zh": "题", "en": "{measure} times"}}, "clauses[0] (x-1): remark: {measure} stands for nothing here"),
     ],
 )
 def test_wrong_field_is_named(write: Write, change: dict[str, Any], named: str) -> None:
@@ -92,10 +99,36 @@ def test_wrong_field_is_named(write: Write, change: dict[str, Any], named: str) 
     assert "x.yaml" in caught.value.message
 
 
+def test_slip_in_a_name_is_told_once(write: Write) -> None:
+    """`otherwize` is `otherwise`, and not one field too many and one too few."""
+    slipped = {("otherwize" if name == "otherwise" else name): value for name, value in CLAUSE.items()}
+    with pytest.raises(ConfigError) as caught:
+        load_clauses(MEASURES, write(slipped))
+    assert caught.value.message.endswith("x.yaml: clauses[0] (x-1).otherwize: there is no such field; write otherwise")
+
+
+@pytest.mark.parametrize("text", ["", "- id: x-1\n", "clauses\n"])
+def test_file_that_is_no_mapping_is_told_what_it_must_have(tmp_path: Path, text: str) -> None:
+    """An empty file, a list or a word: in words of the file, not of the program."""
+    (tmp_path / "x.yaml").write_text(text, "utf-8")
+    with pytest.raises(ConfigError, match=r"x\.yaml: the file must have `report` and `clauses`"):
+        load_clauses(MEASURES, tmp_path)
+
+
+@pytest.mark.parametrize("because", ["{zh: {measure} 条, en: x}", "{zh: x, en:\tx: y}"])
+def test_what_is_no_yaml_says_how_to_write_it(tmp_path: Path, because: str) -> None:
+    """Braces without quotes, and tabs: the remedy stands beside the words of the parser."""
+    (tmp_path / "x.yaml").write_text(f"report: mlps\nclauses:\n  - cases:\n      - because: {because}\n", "utf-8")
+    with pytest.raises(ConfigError) as caught:
+        load_clauses(MEASURES, tmp_path)
+    assert "in quotes" in caught.value.advice
+    assert "tabs" in caught.value.advice
+
+
 def test_same_id_twice_is_refused(write: Write) -> None:
     """Two clauses with one id could not be told apart in the manifest, also in two files."""
     write(CLAUSE, name="a.yaml")
-    with pytest.raises(ConfigError, match=r"b\.yaml: clauses\[0\]\.id: 'x-1' stands in a\.yaml already"):
+    with pytest.raises(ConfigError, match=r"b\.yaml: clauses\[0\] \(x-1\)\.id: 'x-1' stands in a\.yaml already"):
         load_clauses(MEASURES, write(CLAUSE, name="b.yaml"))
 
 
