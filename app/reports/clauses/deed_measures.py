@@ -71,7 +71,9 @@ MEASURES: Mapping[str, Measure] = {
     "decisions_shed": Measure(Words("因过载拒绝的决定", "decisions refused to shed load"), DECISIONS, _decisions("shed")),
     "decisions_failed": Measure(Words("未能作出的决定", "decisions that could not be made"), DECISIONS, _decisions("error")),
     "decisions_late": Measure(Words("迟到的决定计数", "decisions counted too late for their day"), DECISIONS, _late_decisions),
-    "policy_refusals": Measure(Words("规则拒绝的请求", "requests refused by a rule"), ENTRIES, counted("policy.refusal")),
+    "policy_refusals": Measure(
+        Words("规则禁止的对普通模型的请求", "requests for ordinary models that a rule forbade"), ENTRIES, counted("policy.refusal")
+    ),
     "waivers": Measure(Words("使用的豁免", "waivers used"), TIMES, counted("waiver.used")),
     "accesses_sensitive": Measure(
         Words("对敏感模型的访问", "accesses to sensitive models"), TIMES, counted("sensitive.access", outcomes=ASKED)

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Mapping
 
 from app.audit.verification.report import EXIT_CODES
-from app.reports.clauses.clause import VERDICTS, Case, Clause, Judged, Measured, Verdict
+from app.reports.clauses.clause import PLACE, VERDICTS, Case, Clause, Judged, Measured, Verdict
 from app.reports.clauses.measures import MEASURES
 from app.reports.document import Words
 
@@ -19,7 +19,7 @@ LOG = "log_verdict"
 
 _UNKNOWN = Words("软件无法得知：{names}", "not known to the software: {names}")
 _NOT_BY_SOFTWARE = Words("软件无法判断，须由人评估。", "Software cannot judge this; a person must.")
-_BY_RULE = Words("已查各项均未触发不利判定。", "None of the rules against it holds.")
+_BY_RULE = Words("已查各项均未触发不利判定。", "No case against it applies.")
 _LOG_NOT_WHOLE = Words(
     "日志未通过校验或缺少记录，其数字不能证明符合。", "The log did not verify, or lacks records: its figures cannot show that this is met."
 )
@@ -114,5 +114,5 @@ def _because(verdict: Verdict, decided: Case | None, taken: Mapping[str, Measure
         return _NOT_BY_SOFTWARE if verdict == "manual" else _BY_RULE
     value = taken[decided.measure].value
     shown = "" if value is None else number_text(value)
-    said = decided.because or Words(f"{decided.measure} = {{measure}}", f"{decided.measure} = {{measure}}")
-    return Words(said.zh.replace("{measure}", shown), said.en.replace("{measure}", shown))
+    said = decided.because or Words(f"{decided.measure} = {PLACE}", f"{decided.measure} = {PLACE}")
+    return Words(said.zh.replace(PLACE, shown), said.en.replace(PLACE, shown))

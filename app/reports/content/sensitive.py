@@ -1,6 +1,7 @@
 """The chapter on sensitive models: accesses, obligations, approvals, waivers. Pure."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from app.reports.content.csv_files import reasons_text
 from app.reports.content.parts import (
@@ -157,7 +158,8 @@ def _waivers(evidence: Evidence, operators: Operators) -> Section:
         seq, time, *who = _who(entry, operators)
         why = shown(reasons_text(entry.body.get("waived") or entry.body.get("reasons")))
         rows.append((seq, time, named(terms.KINDS, entry.kind), *who, _model(entry), named(terms.OUTCOMES, entry.outcome), why))
-    return table_section(wording.WAIVERS, WAIVERS, rows, wording.NO_WAIVERS, listed.total)
+    section = table_section(wording.WAIVERS, WAIVERS, rows, wording.NO_WAIVERS, listed.total)
+    return replace(section, blocks=[*section.blocks, Paragraph(wording.OTHER_REFUSALS, "note")])
 
 
 def _who(entry: Logged, operators: Operators) -> tuple[Text, ...]:

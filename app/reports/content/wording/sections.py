@@ -48,8 +48,16 @@ ASKED_BY, DECIDED_BY = Words("申请人", "asked by"), Words("决定人", "decid
 BEGINS = Words("给予", "given")
 NAMED_APPROVALS = Words("当日访问所凭的批准", "Approvals that accesses of the day rest on")
 NO_NAMED = Words("当日没有访问凭批准进行。", "No access of this day rests on an approval.")
-WAIVERS = Words("豁免与规则拒绝", "Waivers and refusals by rules")
-NO_WAIVERS = Words("当日没有使用豁免，也没有规则拒绝。", "No waiver was used and no rule refused a request on this day.")
+WAIVERS = Words("豁免，以及规则对普通模型的禁止", "Waivers, and what rules forbade of ordinary models")
+NO_WAIVERS = Words(
+    "当日没有使用豁免，规则也没有禁止对普通模型的请求。",
+    "No waiver was used on this day, and no rule forbade a request for an ordinary model.",
+)
+OTHER_REFUSALS = Words(
+    "对敏感模型的拒绝列于“访问”。规则以 403 以外的状态拒绝的（暂时拒绝，或名称未登记）不逐条记录，只在“决定与拒绝”中计数。",
+    "Refusals of sensitive models stand under `Accesses`. What rules refused with another status than 403, for a time or because a name is "
+    "not registered, has no entry of its own: it is counted under `Decisions and refusals`.",
+)
 
 READS = Words("日志与报告的读取", "Readings of the log and of reports")
 NO_READS = Words("当日没有人读取日志或报告。", "Nobody read the log or a report on this day.")

@@ -18,7 +18,7 @@ KINDS = {
     "quota.deleted": Words("配额删除", "quota deleted"),
     "sensitive.access": Words("访问敏感模型", "access to a sensitive model"),
     "obligation.unmet": Words("义务未确认（事件）", "obligation not confirmed (incident)"),
-    "policy.refusal": Words("规则拒绝", "refused by a rule"),
+    "policy.refusal": Words("规则禁止（普通模型）", "forbidden by a rule, ordinary model"),
     "waiver.used": Words("使用豁免", "waiver used"),
     "decisions.minute": Words("每分钟决定计数", "decisions of a minute"),
     "approval.asked": Words("申请批准", "approval asked for"),

@@ -189,6 +189,17 @@ def test_accesses_say_what_was_owed_and_met() -> None:
     assert cells(mlps_of(hidden), "Accesses")[0][6] == "sealed"
 
 
+def test_refusals_that_stand_elsewhere_are_told_of() -> None:
+    """A day with refusals by rules, all of them of sensitive models or without an entry, is not said to have none."""
+    evidence = NightLog.of(refused(1), summary(4, outcome="deny")).evidence()
+    section = under(mlps_of(evidence), "Waivers, and what rules forbade of ordinary models")
+    nothing, elsewhere = [english(block.text) for block in section if isinstance(block, Paragraph)]
+    assert nothing == "No waiver was used on this day, and no rule forbade a request for an ordinary model."
+    assert elsewhere.startswith("Refusals of sensitive models stand under `Accesses`. What rules refused with another status than 403")
+    busy = under(mlps_of(EVENTFUL), "Waivers, and what rules forbade of ordinary models")
+    assert [english(block.text) for block in busy if isinstance(block, Paragraph)] == [elsewhere]
+
+
 def test_unmet_obligation_has_its_incident() -> None:
     """The access that nobody confirmed, and the entry that says so, or that there is none."""
     (row,) = cells(mlps_of(EVENTFUL), "Obligations that nobody confirmed")
