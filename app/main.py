@@ -115,7 +115,7 @@ def build(settings: Settings, around: Surroundings, clock: Clock, metrics: Metri
         nights.router(audit, refusals, _principal),
     )
     cold = _cold(lifespan, routers, bundle_routes(rules.loader, around.opa_token))
-    hot = HotRoutes(once, Leases(limiter, records, ttl_ms))
+    hot = HotRoutes(once, Leases(limiter, records, ttl_ms, metrics))
     edge = Edge(cold, hot.match, keys, metrics)
     return Service(edge, registry, approvals, keys, people, rules.loader, limiter, health, background, nights.missing)
 

@@ -64,7 +64,12 @@ SETTLEMENT_SHAPE = {
         "tokens_refunded": {"type": "number"},
         "freed": {"type": "boolean"},
         "repeated": {"type": "boolean"},
-        "flags": {"type": "array", "items": {"type": "string"}},
+        "flags": {"type": "array", "items": {"type": "string"}, "description": "What of the report could not be taken as it stands."},
+        "obligations_owed": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "Codes that one `obligations_met` has to name together: until then the access is unconfirmed.",
+        },
     },
 }
 READ_PROBLEMS: tuple[str, ...] = ("400", "401", "403", "404", "503")

@@ -22,9 +22,13 @@ class Confirmation:
     owed: tuple[str, ...]
     """Codes of obligations."""
 
-    def met_by(self, codes: Collection[str]) -> bool:
-        """Whether `codes` are all that is owed, or more."""
-        return set(codes).issuperset(self.owed)
+    def owed_after(self, codes: Collection[str]) -> tuple[str, ...]:
+        """What is owed after a report that names `codes`: nothing where it names all of it, or more; else all, as the log keeps no part."""
+        return () if set(codes).issuperset(self.owed) else self.owed
+
+    def unknown(self, codes: Collection[str]) -> bool:
+        """Whether `codes` name anything that the decision never obliged to."""
+        return not set(codes).issubset((*self.owed, MET_HERE))
 
     def pack(self) -> bytes:
         """As the lease keeps it, which knows nothing of entries."""

@@ -1,5 +1,6 @@
 """Ending and extending leases: what a gateway reports after an admitted call."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from app.auth.keys import Principal
@@ -9,12 +10,17 @@ from app.decision.entries import Records
 from app.decision.request import RenewRequest, SettleRequest
 from app.limiter.charge import Settlement, Usage
 from app.limiter.memory import MemoryLimiter
+from app.observability.metrics import Metrics
+
+UNKNOWN_OBLIGATION = "unknown_obligation"
+"""The flag of a report that names what its decision never obliged to, and so confirms nothing."""
 
 
 class Leases:
     """Settle, renew and cancel, each for the credential that was given the lease."""
 
-    def __init__(self, limiter: MemoryLimiter, records: Records, ttl_ms: float) -> None:
+    def __init__(self, limiter: MemoryLimiter, records: Records, ttl_ms: float, metrics: Metrics) -> None:
+        self._flags = metrics.settle_flags
         self._limiter = limiter
         self._records = records
         self._ttl_ms = ttl_ms
@@ -22,16 +28,24 @@ class Leases:
     async def settle(self, lease_id: str, caller: Principal, report: SettleRequest) -> dict[str, Any]:
         """Charge or refund the difference, free the slot, and confirm the access where the gateway met what it owed.
 
+        The answer names what is owed still. A code that the decision never had is flagged and not refused, as an implausible count
+        is: the tokens are known by now, and a refused report may not come again. It is flagged only while something is owed, since
+        nothing of what was owed is known afterwards, and the same report again has to get the same answer.
         Raises NotFound for an unknown or forgotten lease. A later report can still confirm, as long as the lease is known.
         """
         usage = Usage(report.prompt_tokens, report.completion_tokens, report.cached_tokens, report.outcome)
         settlement = await self._limiter.settle(lease_id, caller.key_id, usage)
-        if report.obligations_met and settlement.note is not None:
-            owed = Confirmation.unpack(settlement.note)
-            # Taken before it is written: of several reports that confirm one writes.
-            if owed.met_by(report.obligations_met) and await self._limiter.take_note(lease_id) is not None:
-                await self._records.confirm(owed)
-        return _document(settlement)
+        if settlement.note is None:
+            return _document(settlement)
+        access, codes = Confirmation.unpack(settlement.note), report.obligations_met or ()
+        owed = access.owed_after(codes)
+        # Taken before it is written: of several reports that confirm one writes.
+        if not owed and await self._limiter.take_note(lease_id) is not None:
+            await self._records.confirm(access)
+        unknown = bool(owed) and access.unknown(codes)
+        if unknown and not settlement.repeated:
+            self._flags.labels(UNKNOWN_OBLIGATION).inc()
+        return _document(settlement, owed, (UNKNOWN_OBLIGATION,) if unknown else ())
 
     async def renew(self, lease_id: str, caller: Principal, wish: RenewRequest) -> dict[str, Any]:
         """A new life from now on. Raises NotFound, or Conflict where the lease has ended."""
@@ -44,7 +58,7 @@ class Leases:
         return {"lease_id": lease_id, "cancelled": True}
 
 
-def _document(settlement: Settlement) -> dict[str, Any]:
+def _document(settlement: Settlement, owed: Sequence[str] = (), flags: Sequence[str] = ()) -> dict[str, Any]:
     return {
         "lease_id": settlement.lease_id,
         "outcome": settlement.outcome,
@@ -52,5 +66,6 @@ def _document(settlement: Settlement) -> dict[str, Any]:
         "tokens_refunded": number(settlement.refunded),
         "freed": settlement.freed,
         "repeated": settlement.repeated,
-        "flags": list(settlement.flags),
+        "flags": [*settlement.flags, *flags],
+        "obligations_owed": list(owed),
     }

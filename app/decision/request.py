@@ -84,7 +84,7 @@ class SettleRequest(BaseModel):
     e2e_ms: Annotated[float, Field(ge=0, allow_inf_nan=False, strict=False)] | None = None
     """Milliseconds of the whole call; checked, and so far not used."""
     obligations_met: list[Text] | None = None
-    """Codes of the obligations that the gateway met: once they cover all of its decision but `audit`, the log says so. A lease that ends before is an incident."""
+    """Codes of the obligations that the gateway met: once one report covers all of its decision but `audit`, the log says so. A lease that ends before is an incident."""
 
 
 class RenewRequest(BaseModel):

@@ -9,7 +9,10 @@ from app.errors import NotFound
 from app.limiter.errors import LeaseRecordsFull, RequestIdReused, RequestInFlight
 from app.limiter.lease import Lease, Noted, State
 
-FORGOTTEN = "Let it go: leases are forgotten by a restart, and lease.keep_ms after their end. Or use the key that asked for it."
+FORGOTTEN = (
+    "Let it go: a refused decision has no lease, and leases are forgotten by a restart and lease.keep_ms after their end. "
+    "Or use the key that asked for it."
+)
 """What to do about a lease that is not there: the usual causes, where the id was not mistyped."""
 
 LEAST_STALE = 64

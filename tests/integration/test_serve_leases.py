@@ -26,6 +26,7 @@ def test_settling_refunds_what_was_not_used_and_frees_the_slot(serve: Serve):
         "freed": True,
         "repeated": False,
         "flags": [],
+        "obligations_owed": [],
     }
     assert again == {**first, "repeated": True}
     assert serve.decide(tenant, max_tokens=1)["allow"]
@@ -172,6 +173,16 @@ def test_nobody_ends_the_lease_of_another_credential(serve: Serve, verb: str):
 
     assert [(reply.status, reply.json["code"]) for reply in (foreign, unknown)] == [(404, "not_found")] * 2
     assert [decision["decision_id"]] == serve.leases(tenant)
+
+
+def test_a_refused_decision_has_no_lease(serve: Serve):
+    """Whoever settles a refusal is told that it has nothing to settle."""
+    refused = serve.decide(serve.tenant(), "no-such-model")
+
+    reply = serve.lease(refused, "settle")
+
+    assert (refused["allow"], reply.status) == (False, 404)
+    assert "a refused decision has no lease" in reply.json["hint"]
 
 
 def test_an_operator_frees_the_slot_of_a_holder_that_is_gone(serve: Serve):

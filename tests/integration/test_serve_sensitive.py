@@ -139,10 +139,12 @@ def test_an_access_is_unconfirmed_until_the_gateway_confirms_it(serve: Serve):
 
 
 def test_an_access_that_is_settled_without_its_obligations_is_an_incident(serve: Serve):
-    """The settlement is taken, and soon the log says that nobody confirmed."""
+    """The settlement is taken, what is owed stands in its answer, and soon the log says that nobody confirmed."""
     decision = unconfirmed(serve, serve.tenant(tpm=60_000))
 
-    assert serve.lease(decision, "settle", prompt_tokens=1, completion_tokens=1, obligations_met=["audit"]).json["freed"]
+    settled = serve.lease(decision, "settle", prompt_tokens=1, completion_tokens=1, obligations_met=["masking"]).json
+
+    assert (settled["freed"], settled["flags"], settled["obligations_owed"]) == (True, ["unknown_obligation"], ["mask"])
     wait_until(lambda: len(entries(serve, decision)) > 1)
     assert [entry["outcome"] for entry in entries(serve, decision)] == ["unconfirmed", "unmet"]
 

@@ -25,9 +25,10 @@ class Desk:
     """Leases over a limiter that has one admitted, unconfirmed access, `d-1`; `confirmed` is what was written."""
 
     def __init__(self):
-        self.limiter = MemoryLimiter(ManualClock(), keep_ms=60_000, records_bytes=1_000_000, metrics=Metrics())
+        self.metrics = Metrics()
+        self.limiter = MemoryLimiter(ManualClock(), keep_ms=60_000, records_bytes=1_000_000, metrics=self.metrics)
         self.confirmed = []
-        self.leases = Leases(self.limiter, SimpleNamespace(confirm=self._confirm), 30_000)
+        self.leases = Leases(self.limiter, SimpleNamespace(confirm=self._confirm), 30_000, self.metrics)
 
     async def _confirm(self, confirmation):
         await asyncio.sleep(0)
@@ -55,16 +56,39 @@ async def test_an_access_is_confirmed_when_everything_was_met(desk):
     again = await desk.settle(obligations_met=["mask", "log", "other"])
 
     assert desk.confirmed == [OWED]
-    assert (first["repeated"], again["repeated"]) == (False, True)
+    assert (first["obligations_owed"], first["repeated"]) == ([], False)
+    assert again == first | {"repeated": True}
 
 
-@pytest.mark.parametrize("met", [None, [], ["mask"], ["mask", "audit"], ["MASK", "LOG"]])
-async def test_less_than_everything_leaves_it_unconfirmed(desk, met):
-    """A settlement without all codes is taken as any other, and confirms nothing."""
-    settled = await desk.settle(obligations_met=met)
+@pytest.mark.parametrize(
+    ("met", "flags"),
+    [
+        (None, []),
+        ([], []),
+        (["mask"], []),
+        (["mask", "audit"], []),
+        (["MASK", "LOG"], ["unknown_obligation"]),
+        (["mask", "logging"], ["unknown_obligation"]),
+    ],
+)
+async def test_less_than_everything_leaves_it_unconfirmed(desk, met, flags):
+    """A settlement without all codes is taken as any other, confirms nothing and says so; a code that was never asked for is flagged."""
+    settled = await desk.settle(prompt_tokens=1, completion_tokens=1, obligations_met=met)
+    again = await desk.settle(prompt_tokens=1, completion_tokens=1, obligations_met=met)
 
     assert desk.confirmed == []
-    assert settled["freed"]
+    assert (settled["freed"], settled["flags"], settled["obligations_owed"]) == (True, flags, ["log", "mask"])
+    assert again == settled | {"repeated": True}
+    assert desk.metrics.registry.get_sample_value("sluice_settle_flags_total", {"flag": "unknown_obligation"}) == (1 if flags else None)
+
+
+async def test_an_access_that_owes_nothing_is_settled_as_any_other(desk):
+    """Codes that nobody asked for are of no matter where nothing is owed."""
+    await desk.limiter.take_note("d-1")
+
+    settled = await desk.settle(prompt_tokens=1, completion_tokens=1, obligations_met=["mask"])
+
+    assert (settled["flags"], settled["obligations_owed"], desk.confirmed) == ([], [], [])
 
 
 async def test_a_later_report_can_still_confirm(desk):

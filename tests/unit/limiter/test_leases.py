@@ -272,6 +272,7 @@ async def test_after_a_restart_nothing_is_known() -> None:
     charge = await given(before, SLOT, TPM)
     with pytest.raises(NotFound) as raised:
         await after.limiter.settle(charge.lease_id, SCOPE, Usage(1, 1))
+    assert "a refused decision has no lease" in raised.value.advice
     assert "forgotten by a restart" in raised.value.advice
     assert (await after.spend(SLOT, TPM)).admitted
 
