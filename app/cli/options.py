@@ -34,6 +34,16 @@ def quiet_settings_of(config: Path | None, var: Path, overrides: list[str] | Non
     return settings
 
 
+def counted(number: int, one: str, more: str) -> str:
+    """`1 entry`, `2 entries`."""
+    return f"{number} {one if number == 1 else more}"
+
+
+def tenths(number: float | None) -> str:
+    """`-0.5`; a dash where there is none."""
+    return "-" if number is None else f"{number:.1f}"
+
+
 def print_table(rows: Sequence[Sequence[str]]) -> None:
     """Print rows, the first of which has the headings, in columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

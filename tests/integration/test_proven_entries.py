@@ -1,12 +1,14 @@
 """Searching the log for entries that are proven, on a real PostgreSQL."""
 
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 
 from app.audit.format.leaf import leaf_hash
 from app.audit.format.merkle import root_by_inclusion
 from app.audit.reading import proven
+from app.audit.reading.caught_up import LogBehind
 from app.audit.reading.checkpoints import SequencerSilent
 from app.audit.reading.hashes import LogDamaged
 from app.audit.reading.proven import ProvenEntries, Search, of_kinds
@@ -108,3 +110,16 @@ async def test_what_comes_later_is_not_waited_for(grown_log: GrownLog, entries: 
     await grown_log.intake.write(numbered(1, recorded=grown_log.clock.utcnow() + timedelta(milliseconds=1)))
 
     assert (await entries.closing()).checkpoint.size == 2
+
+
+async def test_an_entry_is_numbered_once_it_is_in_the_log(grown_log: GrownLog, entries: ProvenEntries, monkeypatch: pytest.MonkeyPatch):
+    """By its id; one that nobody has sequenced is waited for and then told, and of an id that no entry has there is no number."""
+    monkeypatch.setattr(proven, "FRESH_WITHIN_S", 0.1)
+    entry = numbered(7, recorded=grown_log.clock.utcnow())
+    await grown_log.grow(2)
+    await grown_log.intake.write(entry)
+
+    with pytest.raises(LogBehind):
+        await entries.number(str(entry.id))
+    await grown_log.add()
+    assert (await entries.number(str(entry.id)), await entries.number(str(UUID(int=1)))) == (2, None)

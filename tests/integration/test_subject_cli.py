@@ -3,14 +3,19 @@
 import asyncio
 import json
 import logging
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import timedelta
 from pathlib import Path
+from unittest.mock import AsyncMock
 
 import pytest
 import structlog
 from typer.testing import CliRunner, Result
 
 from app.audit.reading import checkpoints, proven
+from app.audit.reading.caught_up import LogBehind
+from app.audit.reading.proven import ProvenEntries
 from app.cli.operator import operator
 from app.cli.report import app, ending
 from app.clock import SystemClock
@@ -24,6 +29,7 @@ SLEEP_S = 0.02
 PATIENT_S = 20
 """For a machine that runs other tests beside."""
 Sluice = Callable[..., Awaitable[Result]]
+_ACME = "INSERT INTO registry.tenant_quota (tenant, version, deleted, qps, updated) VALUES ('acme', 1, false, 1, now())"
 SOMEBODY = ("--tenant", "acme", "--id", "bea@example.org")
 
 
@@ -35,7 +41,7 @@ async def sluice(
     names = {"registry": "url", "owner": "owner_url", "intake": "intake_url", "log": "log_url"}
     settings = tmp_path / "sluice.yaml"
     urls = {name: getattr(database_urls, role) for role, name in names.items()}
-    settings.write_text(json.dumps({"database": urls | {"timeout_ms": PATIENT_S * 1000}}))
+    settings.write_text(json.dumps({"database": urls | {"timeout_ms": PATIENT_S * 1000}, "report": {"zone": "Asia/Shanghai"}}))
     for module in (checkpoints, proven):
         monkeypatch.setattr(module, "FRESH_WITHIN_S", PATIENT_S)
     monkeypatch.setattr(ending, "clean_up_on_sigterm", lambda: None)  # the command runs in a thread, which has no signals
@@ -71,13 +77,18 @@ async def test_a_request_from_open_to_given(sluice: Sluice, tmp_path: Path):
     request = opened.stdout.strip()
     listed = await sluice("request", "list", "--open")
     given = await sluice("subject", *SOMEBODY, "--request", request, "--out", tmp_path / "out")
-    closed = json.loads((await sluice("request", "list", "--output", "json")).stdout)
+    [closed] = json.loads((await sluice("request", "list", "--output", "json")).stdout)
+    nobody = await sluice("request", "list", "--tenant", "acme", "--id", "Bea@example.org")
 
-    assert "due before" in opened.stderr
+    assert re.search(r"due before [0-9-]{10}T[0-9:]{8}\+08:00\n$", opened.stderr)
     assert listed.stdout.splitlines()[1].split()[:4] == [request, "GDPR", "Art.", "15"]
     assert sorted(given.stdout.split()) == sorted(str(path) for path in (tmp_path / "out").iterdir())
     assert said_in(list((tmp_path / "out").iterdir()))["count"] == 1
-    assert [(one["id"], one["status"]) for one in closed] == [(request, "done")]
+    assert re.search(r"\n1 entry; the log has the report as entry [0-9]+\n$", given.stderr)
+    assert (closed["id"], closed["status"], closed["days_left"], closed["days_late"]) == (request, "done", None, None)
+    assert listed.stdout.splitlines()[1].split()[5] == closed["subject"][:19]
+    assert listed.stdout.splitlines()[1].split()[7][19:] == "+08:00"
+    assert len(nobody.stdout.splitlines()) == 1
     assert len((await sluice("request", "list", "--open")).stdout.splitlines()) == 1
 
 
@@ -95,7 +106,7 @@ async def test_a_request_is_refused(sluice: Sluice):
 
 async def test_a_breach_from_known_to_notified(sluice: Sluice):
     """What happened may come by standard input; hours are left until the authority was told."""
-    aware = SystemClock().utcnow().isoformat()
+    aware, long_ago = SystemClock().utcnow().isoformat(), (SystemClock().utcnow() - timedelta(hours=100)).isoformat()
     breach = (await sluice("breach", "known", "--aware", aware, "--people", 7, "--what", "-", told="a lost disk")).stdout.strip()
     before = json.loads((await sluice("breach", "list", "--output", "json")).stdout)
     notified = await sluice("breach", "notified", breach, "--whom", "authority")
@@ -106,7 +117,37 @@ async def test_a_breach_from_known_to_notified(sluice: Sluice):
         "warning: no tenant 'acmee' ever had a quota"
     )
     assert notified.stdout == f"notified authority of {breach}\n"
-    assert after.stdout.splitlines()[1].split()[4:6] == ["-", "7"]
+    assert after.stdout.splitlines()[1].split()[4:7] == ["-", "-", "7"]
+    late = (await sluice("breach", "known", "--aware", long_ago, "--what", "-", told="x")).stdout.strip()
+    await sluice("breach", "notified", late, "--whom", "authority", "--reason", "-", told="nobody had counted")
+    [line] = [one for one in (await sluice("breach", "list")).stdout.splitlines() if one.startswith(late)]
+    assert line.split()[4:7] == ["-", "28.0", "unknown"]
+
+
+async def test_who_is_mistyped_is_warned_of(sluice: Sluice, grown_log: GrownLog, tmp_path: Path):
+    """A tenant that never was, a person of whom nothing is held but that somebody asked: told, by the id, and done all the same."""
+    async with grown_log.superuser.transaction():
+        await grown_log.superuser.execute(_ACME)
+    out = ("--out", tmp_path / "out")
+    no_tenant = "warning: no tenant 'acmee' ever had a quota here"
+    nobody = "warning: nobody is known here as 'bea@example.org' so far; names and ids are taken letter by letter: Bea is not bea"
+    nothing = "warning: the log has nothing of 'bea@example.org' but that somebody asked; names and ids are taken letter by letter"
+
+    for tenant, warned in (("acmee", no_tenant), ("acme", nobody)):
+        opened = await sluice("request", "open", "--tenant", tenant, "--id", "bea@example.org", "--article", 17)
+        assert opened.stderr.startswith(f"{warned}; the request is written down all the same\n")
+    for tenant, warned in (("acmee", no_tenant), ("acme", nothing)):
+        assert (await sluice("subject", "--tenant", tenant, "--id", "bea@example.org", *out)).stderr.splitlines()[0].startswith(warned)
+    assert "warning" not in (await sluice("subject", "--operator", operator(), *out)).stderr
+
+
+async def test_a_report_that_has_no_number_yet_is_given(sluice: Sluice, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """Where the log falls behind once the report is recorded, it is named by its id, and the command has done what it was asked."""
+    monkeypatch.setattr(ProvenEntries, "number", AsyncMock(side_effect=LogBehind("nobody sequences")))
+    given = await sluice("subject", "--operator", operator(), "--out", tmp_path / "out")
+
+    assert given.exit_code == 0
+    assert re.search(r"the log has the report as entry [0-9a-f-]{36}, not numbered yet\n$", given.stderr)
 
 
 async def test_an_empty_folder_is_no_folder(sluice: Sluice):

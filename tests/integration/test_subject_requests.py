@@ -1,6 +1,7 @@
 """What people ask for, and breaches, on a log and a registry in PostgreSQL."""
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,17 @@ async def test_the_log_has_who_listed_requests(desk: Desk):
     assert await desk.requests.listed(**BY, only_open=True) == []
     body = await newest(desk)
     assert (body["kind"], body["query"], body["count"]) == ("log.read", {"kind": "subject.request", "open": True}, 0)
+
+
+async def test_requests_of_one_person_are_found(desk: Desk):
+    """Of two people of a tenant with one name each, only the one who was asked for; the log has for whom somebody looked, as a pseudonym."""
+    mine, _ = [await desk.requests.open(person, 15, None, **BY) for person in (BEA, Person.of("acme", "Bea@example.org", None))]
+    await desk.settle()
+
+    assert await desk.requests.listed(**BY, only_open=True, person=BEA) == [replace(mine, entries=(0,))]
+    body = await newest(desk)
+    assert (body["tenant"], body["subject"], body["query"]["open"], body["count"]) == ("acme", mine.subject, True, 1)
+    assert "bea" not in orjson.dumps(body).decode()
 
 
 async def test_grounds_are_articles(desk: Desk):

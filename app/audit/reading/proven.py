@@ -37,6 +37,8 @@ _PATIENCE = text(
     f" set_config('idle_in_transaction_session_timeout', '{BATCH_TIMEOUT_MS}', true)"
 )
 
+_NUMBER = text("SELECT seq FROM audit.leaf WHERE id = CAST(:id AS uuid)")
+
 
 @dataclass(frozen=True, slots=True)
 class Search:
@@ -87,6 +89,11 @@ class ProvenEntries:
         _check_signature(closing)
         return closing
 
+    async def number(self, identity: str) -> int | None:
+        """The number of an entry that was handed over before now, by its id, not proven; None where the log has none. Raises LogBehind, DatabaseDown."""
+        await caught_up(self._looks, self._clock.utcnow(), FRESH_WITHIN_S)
+        return await self._looks.run(lambda connection: _number(connection, identity))
+
     async def batches(self, search: Search, checkpoint: SignedCheckpoint) -> AsyncGenerator[list[Proven]]:
         """The entries, by number, that lie under `checkpoint`. Close it where it is not read to its end. Raises LogDamaged, DatabaseDown."""
         async for batch in self._reads.stream(lambda connection: _batches(connection, search, checkpoint)):
@@ -95,6 +102,11 @@ class ProvenEntries:
     async def all(self, search: Search, checkpoint: SignedCheckpoint) -> list[Proven]:
         """The same at once, for what is few."""
         return [entry async for batch in self.batches(search, checkpoint) for entry in batch]
+
+
+async def _number(connection: AsyncConnection, identity: str) -> int | None:
+    number: int | None = await connection.scalar(_NUMBER, {"id": identity})
+    return number
 
 
 def _check_signature(closing: Closing) -> None:

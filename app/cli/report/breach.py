@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from app.cli.operator import operator
-from app.cli.options import Config, Overrides, Var, print_table
-from app.cli.report.rooms import Rooms, with_rooms
+from app.cli.options import Config, Overrides, Var, print_table, tenths
+from app.cli.report.rooms import Rooms, warn, with_rooms
 from app.cli.report.written import written, written_option
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from app.reports.evidence.facts import Breach
     from app.reports.subjects.breaches import Breaches
 
 app = typer.Typer(help="Breaches of personal data: write down, notify, list.", no_args_is_help=True)
+
+HEADINGS = ("ID", "TENANT", "KNOWN", "DUE", "HOURS LEFT", "HOURS LATE", "PEOPLE", "AUTHORITY", "SUBJECTS")
 
 
 @app.command()
@@ -31,17 +35,20 @@ def known(
     overrides: Overrides = None,
 ) -> None:
     """Write down a breach, and print its id. The authority is to be told within 72 hours after it became known."""
+    from app.reports.subjects.due import by_clocks
+    from app.reports.subjects.strangers import no_tenant
+
     text = written(what, "--what") or ""
 
-    async def write_down(rooms: Rooms) -> tuple["Breach", bool]:
+    async def write_down(rooms: Rooms) -> tuple["Breach", str | None, str]:
+        warning = await no_tenant(tenant, rooms.outside)
         said = await _breaches(rooms).known(aware, text, tenant=tenant, people=people, operator=operator())
-        return said, said.tenant is None or await rooms.outside.has_tenant(said.tenant)
+        return said, warning, by_clocks(said.due, rooms.settings.report.zone)
 
-    said, known_tenant = with_rooms(write_down, var, config, overrides)
+    said, warning, due = with_rooms(write_down, var, config, overrides)
     typer.echo(said.id)
-    if not known_tenant:
-        typer.echo(f"warning: no tenant {said.tenant!r} ever had a quota here; the breach is written down all the same", err=True)
-    typer.echo(f"to be notified before {said.due}", err=True)
+    warn(warning, "; the breach is written down all the same")
+    typer.echo(f"to be notified before {due}", err=True)
 
 
 @app.command()
@@ -69,24 +76,31 @@ def list_(
     config: Config = None,
     overrides: Overrides = None,
 ) -> None:
-    """List breaches with the hours that are left to tell the authority; less than 0 is late. The log has who looked."""
-    from app.clock import SystemClock
-    from app.reports.subjects.breaches import hours_left
+    """List breaches, with the hours that are left to tell the authority, less than 0 where it is late, and by how many it was told late.
 
-    found = with_rooms(lambda rooms: _breaches(rooms).listed(operator=operator()), var, config, overrides)
-    now = SystemClock().utcnow()
-    left = [hours_left(breach, now) for breach in found]
+    Times are those of report.zone; JSON has them in UTC. The log has who looked.
+    """
+    from app.reports.subjects.breaches import hours_late, hours_left
+
+    async def look(rooms: Rooms) -> tuple[list["Breach"], "datetime", str]:
+        return await _breaches(rooms).listed(operator=operator()), rooms.clock.utcnow(), rooms.settings.report.zone
+
+    found, now, zone = with_rooms(look, var, config, overrides)
     if output == "json":
-        rows = [asdict(breach) | {"hours_left": hours} for breach, hours in zip(found, left, strict=True)]
+        rows = [asdict(breach) | {"hours_left": hours_left(breach, now), "hours_late": hours_late(breach, now)} for breach in found]
         typer.echo(json.dumps(rows, ensure_ascii=False, indent=2))
         return
-    lines: list[tuple[str, ...]] = [("ID", "TENANT", "KNOWN", "DUE", "HOURS LEFT", "PEOPLE", "AUTHORITY", "SUBJECTS")]
-    for breach, hours in zip(found, left, strict=True):
-        people = "unknown" if breach.people is None else str(breach.people)
-        told = [f"{at[:19]}Z" if (at := breach.notified.get(whom)) else "-" for whom in ("authority", "subjects")]
-        times = [f"{at[:19]}Z" for at in (breach.known, breach.due)]
-        lines.append((breach.id, breach.tenant or "-", *times, "-" if hours is None else f"{hours:.1f}", people, *told))
-    print_table(lines)
+    print_table([HEADINGS, *(_row(breach, (hours_left(breach, now), hours_late(breach, now)), zone) for breach in found)])
+
+
+def _row(breach: "Breach", hours: tuple[float | None, ...], zone: str) -> tuple[str, ...]:
+    """One line of the table."""
+    from app.reports.subjects.due import by_clocks
+
+    people = "unknown" if breach.people is None else str(breach.people)
+    told = [by_clocks(at, zone) if (at := breach.notified.get(whom)) else "-" for whom in ("authority", "subjects")]
+    times = [by_clocks(at, zone) for at in (breach.known, breach.due)]
+    return (breach.id, breach.tenant or "-", *times, *map(tenths, hours), people, *told)
 
 
 def _breaches(rooms: Rooms) -> "Breaches":

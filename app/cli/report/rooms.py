@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+import typer
+
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -55,6 +57,12 @@ def with_rooms(work: Callable[[Rooms], Awaitable[T]], var: Path, config: Path | 
                 await engine.dispose()
 
     return asyncio.run(run())
+
+
+def warn(warning: str | None, after: str = "") -> None:
+    """Say on standard error what speaks against what was typed, with what becomes of it; nothing where nothing does."""
+    if warning:
+        typer.echo(f"warning: {warning}{after}", err=True)
 
 
 def _rooms(settings: "Settings", secrets: Path, reading: "AsyncEngine", writing: "AsyncEngine", registry: "AsyncEngine") -> Rooms:

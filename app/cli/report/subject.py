@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from app.cli.operator import operator
-from app.cli.options import Config, Overrides, Var
+from app.cli.options import Config, Overrides, Var, counted
 from app.cli.report import ending
-from app.cli.report.rooms import Rooms, with_rooms
+from app.cli.report.rooms import Rooms, warn, with_rooms
 
 if TYPE_CHECKING:
-    from app.reports.subjects.reports import SubjectReports
+    from app.reports.subjects.reports import Given, SubjectReports
 
 
 def subject(
@@ -32,18 +32,35 @@ def subject(
     from app import core_dumps
     from app.errors import BadRequest
     from app.reports.subjects.person import Person
+    from app.reports.subjects.strangers import no_tenant, nothing_held
 
     if not out:
         raise BadRequest("--out: is empty", hint="Name the folder that the files go to; . is the one you are in.", field="out")
     core_dumps.forbid()
     ending.clean_up_on_sigterm()
     person = Person.of(tenant, id_, operator_name)
-    given = with_rooms(
-        lambda rooms: _reports(rooms, var).give(person, Path(out), operator=operator(), request_id=request), var, config, overrides
-    )
-    for file in given.files:
-        typer.echo(str(file))
-    typer.echo(f"{given.count} entries; the log has the report as entry {given.id}", err=True)
+
+    async def give(rooms: Rooms) -> tuple["Given", str, str | None]:
+        unknown = await no_tenant(person.tenant, rooms.outside)
+        given = await _reports(rooms, var).give(person, Path(out), operator=operator(), request_id=request)
+        for file in given.files:
+            typer.echo(str(file))
+        return given, await _entry(rooms, given), unknown or nothing_held(person, given.met)
+
+    given, entry, warning = with_rooms(give, var, config, overrides)
+    warn(warning)
+    typer.echo(f"{counted(given.count, 'entry', 'entries')}; the log has the report as {entry}", err=True)
+
+
+async def _entry(rooms: Rooms, given: "Given") -> str:
+    """The entry of the report, by its number where the log has come so far: the report is given, whoever is down by now."""
+    from app.errors import DependencyDown
+
+    try:
+        number = await rooms.entries.number(given.id)
+    except DependencyDown:
+        number = None
+    return f"entry {given.id}, not numbered yet" if number is None else f"entry {number}"
 
 
 def _reports(rooms: Rooms, var: Path) -> "SubjectReports":

@@ -11,10 +11,12 @@ from app.audit.reading.proven import Closing
 from app.instants import rfc3339
 from app.reports.evidence.facts import SubjectRequest
 from app.reports.subjects.person import Person
-from app.reports.subjects.view import Shown
+from app.reports.subjects.view import YOURSELF, Shown
 
 _NEVER = "9999"
 """Later than all times of the log."""
+_ASKING = frozenset({"subject.request", "subject.access", "subject.answer", "log.read"})
+"""Kinds of entries that somebody else's asking leaves about a person: under a name that was mistyped there are these alone."""
 
 KeyState = Literal["none", "kept", "damaged", "renewed", "replaced", "erased", "missing"]
 
@@ -24,6 +26,8 @@ class Summary:
     """Of the entries that went by, one after the other."""
 
     entries: int = 0
+    met: int = 0
+    """Those that tell of more than that somebody asked about the person."""
     kinds: Counter[tuple[str, str]] = field(default_factory=Counter)
     """By kind and outcome."""
     retention: Counter[str] = field(default_factory=Counter)
@@ -41,6 +45,7 @@ class Summary:
     def add(self, entry: Shown) -> None:
         """Count one more entry."""
         self.entries += 1
+        self.met += entry.kind not in _ASKING or entry.by == YOURSELF
         self.kinds[entry.kind, entry.outcome] += 1
         self.retention[entry.retention] += 1
         texts = entry.texts

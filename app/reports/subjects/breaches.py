@@ -115,6 +115,13 @@ def hours_left(breach: Breach, now: datetime) -> float | None:
     return (instant(breach.due, "due") - now).total_seconds() / 3600
 
 
+def hours_late(breach: Breach, now: datetime) -> float | None:
+    """By how many hours the authority was told late, or is not told by now; None where it is not late."""
+    told = breach.notified.get("authority")
+    hours = ((instant(told, "at") if told else now) - instant(breach.due, "due")).total_seconds() / 3600
+    return hours if hours > 0 else None
+
+
 def _check_time(breach: Breach, whom: Whom, told: datetime, reason: str | None) -> None:
     if told < instant(breach.known, "known"):
         raise BadRequest(f"--at: is before the breach became known at {breach.known}", field="at")

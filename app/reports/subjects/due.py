@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from app.errors import BadRequest
+from app.instants import instant
 
 NOTICE = timedelta(hours=72)
 """GDPR Art. 33(1)."""
@@ -28,6 +29,11 @@ def answer_due(received: datetime, zone: str) -> datetime:
 def notice_due(aware: datetime) -> datetime:
     """When the authority must have been told of a breach that became known at `aware`."""
     return aware + NOTICE
+
+
+def by_clocks(at: str, zone: str) -> str:
+    """An instant of the log as the clocks of `zone` show it, to the second, with their offset: `2026-12-31T02:40:00+08:00`."""
+    return instant(at, "at").astimezone(ZoneInfo(zone)).isoformat(timespec="seconds")
 
 
 def happened(at: datetime, now: datetime, field: str) -> None:

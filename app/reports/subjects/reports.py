@@ -46,6 +46,8 @@ class Given:
 
     id: str
     count: int
+    met: int
+    """Entries that tell of more than that somebody asked about the person; 0 is what a name that was mistyped has."""
     files: Sequence[Path]
 
 
@@ -90,7 +92,7 @@ class SubjectReports:
             summary = await self._write(answer, writing)
             await self._record(answer, summary, writing.sums(), entry, operator)
             files = writing.give()
-        return Given(answer.id, summary.entries, files)
+        return Given(answer.id, summary.entries, summary.met, files)
 
     async def _answer(self, person: Person, answer_id: str, request_id: str | None) -> Answer:
         subject = person.pseudonym(self._people.pseudonyms)
@@ -113,7 +115,11 @@ class SubjectReports:
         """The open request of this person that such a report answers."""
         request = await self._requests.find_open(request_id)
         if request.subject != subject:
-            raise BadRequest("--request: is another person's", hint="`sluice report request list` shows whose.", field="request")
+            raise BadRequest(
+                "--request: is another person's",
+                hint="`sluice report request list` with the same --tenant, --id or --operator shows this person's.",
+                field="request",
+            )
         if request.article not in ANSWERED_BY["subject.access"]:
             raise BadRequest(
                 f"--request: asks under {request.article}, which a report does not answer",

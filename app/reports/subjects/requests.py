@@ -6,7 +6,7 @@ written or its key not be had; nothing is changed then.
 
 import re
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from uuid_utils.compat import uuid7
 
@@ -29,6 +29,7 @@ from app.reports.subjects.person import Person
 ARTICLES = (15, 16, 17, 18, 20, 21)
 """Of the GDPR: access, rectification, erasure, restriction, portability, objection."""
 MOST_NOTE_CHARS = 4000
+DAY_S = 86_400
 _GROUND = re.compile(r"(?:(GDPR|PIPL) )?(Art\. [1-9][0-9]{0,2}(?:\([1-9][0-9]?\))?(?:\([a-z]\))?)", re.ASCII)
 
 
@@ -107,11 +108,18 @@ class Requests:
             raise RequestClosed(f"request {request_id} was {_SAID[found.status]} at {found.answered}", field="request")
         return found
 
-    async def listed(self, *, operator: str, only_open: bool) -> list[SubjectRequest]:
-        """All requests, or those that wait for an answer; the log has who looked. Raises DependencyDown, LogDamaged."""
+    async def listed(self, *, operator: str, only_open: bool, person: Person | None = None) -> list[SubjectRequest]:
+        """All requests, of `person` where one is named, or those that wait for an answer; the log has who looked for what.
+
+        Raises DependencyDown, LogDamaged.
+        """
         found = await self._all()
+        query: dict[str, Any] = {"kind": "subject.request"} | ({"open": True} if only_open else {})
+        if person is not None:
+            subject = person.pseudonym(self._people.pseudonyms)
+            found = [request for request in found if request.subject == subject]
+            query |= {"tenant": person.tenant, "subject": subject}
         shown = list(open_requests(found)) if only_open else found
-        query = {"kind": "subject.request"} | ({"open": True} if only_open else {})
         looked = log_read(recorded=self._clock.utcnow(), operator=operator, read="entries", query=query, count=len(shown))
         await self._intake.write(looked)
         return shown
@@ -160,6 +168,15 @@ def _ground(text: str) -> str:
     return f"{match[1] or 'GDPR'} {match[2]}"
 
 
-def days_left(request: SubjectRequest, now: datetime) -> float:
-    """Days until the answer is due; negative where it is late."""
-    return (instant(request.due, "due") - now).total_seconds() / 86_400
+def days_left(request: SubjectRequest, now: datetime) -> float | None:
+    """Days until the answer is due, negative where it is late; None where it was answered or refused."""
+    if request.status != "open":
+        return None
+    return (instant(request.due, "due") - now).total_seconds() / DAY_S
+
+
+def days_late(request: SubjectRequest, now: datetime) -> float | None:
+    """By how many days the answer came late, or has not come by now; None where it is not late."""
+    ended = instant(request.answered, "answered") if request.answered else now
+    days = (ended - instant(request.due, "due")).total_seconds() / DAY_S
+    return days if days > 0 else None

@@ -37,6 +37,8 @@ STATED = frozenset({"action", "address", "approval_id", "purpose", "subject"})
 _OWN_KEY = ("expires", "roles")
 """What an operator is shown of the state of the API key that they present; its tenants may be persons."""
 _TENANT_MASK, _OPERATOR_MASK = "tenant", "operator"
+YOURSELF = "yourself"
+"""Who did something, where that is the person."""
 
 
 class Masks:
@@ -51,7 +53,7 @@ class Masks:
         """`operator #1`; `yourself` where it is the person; Sluice itself is no person."""
         if name == SERVICE:
             return name
-        return "yourself" if self._person.role == "operator" and name == self._person.name else self._masked(_OPERATOR_MASK, name)
+        return YOURSELF if self._person.role == "operator" and name == self._person.name else self._masked(_OPERATOR_MASK, name)
 
     def tenant(self, tenant: str | None) -> str | None:
         """The tenant of a person who has one; `tenant #1` for those who operate, since a tenant may be a person."""

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from app.errors import BadRequest
 from app.instants import rfc3339
-from app.reports.evidence.facts import Breach
-from app.reports.subjects.breaches import hours_left
-from app.reports.subjects.due import answer_due, happened, notice_due
+from app.reports.evidence.facts import Breach, SubjectRequest
+from app.reports.subjects.breaches import hours_late, hours_left
+from app.reports.subjects.due import answer_due, by_clocks, happened, notice_due
+from app.reports.subjects.requests import days_late, days_left
 
 ZONES = ["UTC", "Asia/Shanghai", "Europe/Berlin", "America/New_York", "Pacific/Apia", "Asia/Kathmandu"]
 instants = st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1)).map(lambda at: at.replace(tzinfo=UTC))  # noqa: DTZ001 - made aware
@@ -59,6 +60,41 @@ def test_hours_left_are_72_less_those_that_passed(known: datetime, hours: int):
 
     assert hours_left(breach, known + timedelta(hours=hours)) == 72 - hours
     assert hours_left(replace(breach, notified={"authority": rfc3339(known)}), known) is None
+
+
+@given(instants, st.integers(0, 300), st.integers(0, 1000))
+def test_a_late_notice_stays_late(known: datetime, told_after: int, looked_after: int):
+    """By the hours beyond 72 at which the authority was told, whenever somebody looks; until it is told, by those that have passed."""
+    breach = Breach("b", None, rfc3339(known), rfc3339(notice_due(known)), None)
+    told = replace(breach, notified={"authority": rfc3339(known + timedelta(hours=told_after))})
+    now = known + timedelta(hours=looked_after)
+
+    assert hours_late(told, now) == (told_after - 72 if told_after > 72 else None)
+    assert hours_late(breach, now) == (looked_after - 72 if looked_after > 72 else None)
+
+
+def test_a_late_answer_stays_late():
+    """An open request has days left, and days late once they are below 0; one that was answered late is late by what it took, for good."""
+    request = SubjectRequest("r", "acme", "p1:x", "GDPR Art. 15", "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z", "open")
+    before, after = datetime(2026, 1, 31, tzinfo=UTC), datetime(2026, 2, 11, tzinfo=UTC)
+    answered = replace(request, status="done", answered="2026-02-03T12:00:00Z")
+
+    assert [(days_left(request, now), days_late(request, now)) for now in (before, after)] == [(1.0, None), (-10.0, 10.0)]
+    assert [(days_left(answered, now), days_late(answered, now)) for now in (before, after)] == [(None, 2.5), (None, 2.5)]
+    assert days_late(replace(answered, answered=request.due), after) is None
+
+
+@pytest.mark.parametrize(
+    ("zone", "shown"),
+    [
+        ("Asia/Shanghai", "2027-01-01T02:40:00+08:00"),
+        ("UTC", "2026-12-31T18:40:00+00:00"),
+        ("America/New_York", "2026-12-31T13:40:00-05:00"),
+    ],
+)
+def test_times_are_shown_by_the_clocks_of_the_zone(zone: str, shown: str):
+    """So that the same day of the next month is seen to be that day; the offset says which clocks."""
+    assert by_clocks("2026-12-31T18:40:00.987654Z", zone) == shown
 
 
 def test_nothing_has_happened_in_the_future():
