@@ -138,6 +138,9 @@ async def test_who_is_mistyped_is_warned_of(sluice: Sluice, grown_log: GrownLog,
         assert opened.stderr.startswith(f"{warned}; the request is written down all the same\n")
     for tenant, warned in (("acmee", no_tenant), ("acme", nothing)):
         assert (await sluice("subject", "--tenant", tenant, "--id", "bea@example.org", *out)).stderr.splitlines()[0].startswith(warned)
+    assert (await sluice("request", "list", "--tenant", "acme", "--id", "Bea@example.org")).stderr.startswith(
+        nobody.replace("bea@", "Bea@", 1)
+    )
     assert "warning" not in (await sluice("subject", "--operator", operator(), *out)).stderr
 
 

@@ -101,12 +101,15 @@ def list_(
     """
     from app.reports.subjects.person import Person
     from app.reports.subjects.requests import days_late, days_left
+    from app.reports.subjects.strangers import stranger
 
     anybody = tenant is None and id_ is None and operator_name is None
     person = None if anybody else Person.of(tenant, id_, operator_name)
 
     async def look(rooms: Rooms) -> tuple[list["SubjectRequest"], "datetime", str]:
         found = await _requests(rooms).listed(operator=operator(), only_open=only_open, person=person)
+        if person is not None and not found:
+            warn(await stranger(person, rooms.people, rooms.outside))
         return found, rooms.clock.utcnow(), rooms.settings.report.zone
 
     found, now, zone = with_rooms(look, var, config, overrides)
