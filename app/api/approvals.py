@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field, ValidationError
 from app.api import strict_json
 from app.api.query import known_query
 from app.api.readers import Readers
-from app.approvals.approval import STANDINGS, Approval, Standing, Step
+from app.approvals.approval import OPEN, STANDINGS, Approval, Standing, Step
 from app.approvals.approvals import Answered, Approvals
 from app.approvals.store import Filters
 from app.approvals.wish import Answer, Wish
@@ -65,6 +65,7 @@ class ApprovalAnswer(BaseModel):
     asked: StepAnswer
     answered: StepAnswer | None = Field(None, description="by whom it was approved or refused")
     revoked: StepAnswer | None = None
+    warning: str | None = Field(None, description="why it changes nothing as things are, where it is open")
 
 
 class ApprovalsAnswer(BaseModel):
@@ -106,6 +107,16 @@ class _Shown:
             asked=_step(approval.id, approval.asked, keys),
             answered=_step(approval.id, approval.answered, keys) if approval.answered else None,
             revoked=_step(approval.id, approval.revoked, keys) if approval.revoked else None,
+            warning=self._warning(approval),
+        )
+
+    def _warning(self, approval: Approval) -> str | None:
+        """Told to who asks and to who answers: either may take the model for closed without it."""
+        if approval.standing(self._clock.utcnow()) not in OPEN or not self._approvals.unneeded(approval):
+            return None
+        return (
+            f"models.yaml asks for no approval of {approval.model}: requests are decided without this one, unless a rule of yours reads it. "
+            "Write approval: true into its sensitive section there to close it without one."
         )
 
     async def opened(self, approvals: list[Approval], query: Mapping[str, Any], by: Principal) -> list[ApprovalAnswer]:

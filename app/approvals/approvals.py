@@ -166,6 +166,14 @@ class Approvals(Known):
 
         return await self._change(subject, by, ask)
 
+    def unneeded(self, approval: Approval) -> bool:
+        """Whether the model, as its spec is by now, asks for no approval.
+
+        Such an approval is taken all the same: specs follow their file, and a rule may read approvals that no spec asks for.
+        """
+        spec = self._models(approval.model)
+        return spec is not None and (spec.sensitive is None or not spec.sensitive.approval)
+
     async def answer(self, identity: UUID, answer: Answered, by: Principal, reason: str) -> Approval:
         """Approve or refuse it, as somebody else than asked. Raises NotFound, SameAsker, ApprovalEnded, DatabaseDown."""
 

@@ -195,6 +195,19 @@ async def test_what_is_answered(office: Office):
     assert (opened["asked"]["reason"], opened["answered"]["reason"]) == (REASON, "seen")
 
 
+async def test_one_that_changes_nothing_says_so(office: Office):
+    """An approval of a model whose spec asks for none is taken, with a warning to who asks and who answers, for as long as it is open."""
+    asked = (await office.send("POST", "", office.wish(model="without"))).json
+    needed = await office.ask()
+    listed = {one["id"]: one for one in (await office.send("GET", "?state=asked", role="approver")).json["approvals"]}
+    approved = (await office.send("POST", f"/{asked['id']}/approve", REASONED, role="approver")).json
+    revoked = (await office.send("POST", f"/{asked['id']}/revoke", REASONED)).json
+
+    assert asked["warning"].startswith("models.yaml asks for no approval of without: ")
+    assert listed[asked["id"]]["warning"] == approved["warning"] == asked["warning"]
+    assert (listed[needed]["warning"], "warning" in revoked) == (None, False)
+
+
 async def test_who_reads_reasons_is_recorded_first(office: Office):
     """Reading with reasons is an entry with what was asked for, committed before the answer; without them it is none."""
     identity = await office.ask()
