@@ -1,6 +1,8 @@
 """A model that needs an approval, over the wire: closed until somebody else approves, open with masking, closed again at once."""
 
+import json
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from tests.fixtures.waiting import wait_until
 MODEL = "mdl-pii-classifier"
 STEWARD = {"id": "steward@example.org", "roles": ["data-steward"]}
 SEEN_WITHIN_S = 2.0
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "requests" / "approved.json"
 
 
 def approval(serve: Serve, tenant: str, *, key: str = "operator", ends_in_s: float = 3600, **changes: Any) -> str:
@@ -69,6 +72,17 @@ def test_it_is_closed_until_somebody_else_approves(serve: Serve, tenant: str):
     assert [fields for fields in (one.get("fields") for one in decision["obligations"]) if fields] == [["id_number", "name", "phone"]]
     (access,) = entries(serve, decision)
     assert (access["outcome"], access["approval_id"], access["obligations"]) == ("unconfirmed", identity, ["mask"])
+
+
+def test_the_example_rests_on_an_approval(serve: Serve, tenant: str):
+    """The example request opens the model with the id of an approval in its place, and with that place alone it does not."""
+    identity = approval(serve, tenant)
+    step(serve, identity, "approve")
+    example = EXAMPLE.read_text("utf-8")
+    named, unnamed = (json.loads(text) | {"tenant": tenant} for text in (example.replace("APPROVAL_ID", identity), example))
+
+    assert serve.call("POST", "/decide", named).json["allow"]
+    assert codes(serve.call("POST", "/decide", unnamed).json) == {"approval_required"}
 
 
 def test_it_opens_what_it_says_and_nothing_else(serve: Serve, tenant: str):
