@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -44,9 +45,9 @@ func refused(why cause, err error) error {
 // valid is the verdict of a report that is as it was signed; the others are those of logs.
 const valid verdict = "valid"
 
-// A judgement is the verdict on one file, and for a manifest on each file that it names. Its JSON has the fields of `sluice report verify`.
+// A judgement is the verdict on one file, or on a night and each of its files. Its JSON has the fields of `sluice report verify`.
 type judgement struct {
-	File        string       `json:"file"` // its name, without the folder
+	File        string       `json:"file"` // its name, without the folder; of a night its id
 	Verdict     verdict      `json:"verdict"`
 	Cause       cause        `json:"cause"`       // empty where it is valid
 	Words       string       `json:"words"`       // the same for people
@@ -56,8 +57,8 @@ type judgement struct {
 	Covers      *int64       `json:"covers"`      // bytes that are signed
 	Others      []string     `json:"others"`      // other signatures of a PDF, not judged
 	Remarks     []string     `json:"remarks"`     // what an auditor should know although it is in order
-	Report      text         `json:"report"`      // id of the reports that a manifest is of
-	Files       []*judgement `json:"files"`       // those that a manifest names
+	Report      text         `json:"report"`      // of a night: its id
+	Files       []*judgement `json:"files"`       // of a night: its manifest, then those that this names
 }
 
 func newJudgement(file string) *judgement {
@@ -76,12 +77,23 @@ func (j *judgement) fail(err error) {
 	}
 }
 
-// add takes in the judgement of a file that this one names.
-func (j *judgement) add(file *judgement) {
-	j.Files = append(j.Files, file)
-	if gravity[file.Verdict] > gravity[j.Verdict] {
-		j.Verdict, j.Cause, j.Words = file.Verdict, file.Cause, fmt.Sprintf("%s: %s", file.File, file.Words)
+// summarize gives a night the verdict of its gravest file, of several the first, and names all that are not valid, the gravest first.
+func (j *judgement) summarize() {
+	var bad []*judgement
+	for _, file := range j.Files {
+		if file.Verdict != valid {
+			bad = append(bad, file)
+		}
 	}
+	if len(bad) == 0 {
+		return
+	}
+	slices.SortStableFunc(bad, func(a, b *judgement) int { return gravity[b.Verdict] - gravity[a.Verdict] })
+	var names []string
+	for _, file := range bad {
+		names = append(names, fmt.Sprintf("%s (%s)", file.File, file.Cause))
+	}
+	j.Verdict, j.Cause, j.Words = bad[0].Verdict, bad[0].Cause, "not all files are valid: "+strings.Join(names, ", ")
 }
 
 func (j *judgement) verdict() verdict { return j.Verdict }

@@ -23,6 +23,9 @@ const (
 	maxManifest  = 4 << 20
 )
 
+// How a manifest of any version begins, and the line that no other file that Sluice signs has.
+var manifestBegin, formLine = []byte("{\n"), []byte("\n  \"form\": \"sluice-report-manifest ")
+
 // Names of files that a manifest may give: none leads out of its folder.
 var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
@@ -55,6 +58,12 @@ func judgeReport(path string, root *certificate) *judgement {
 	return judgeFile(path, root)
 }
 
+// hasFormOfManifest tells a manifest by its content, whatever its name and version.
+func hasFormOfManifest(file io.ReaderAt, size int64) bool {
+	content := readAt(file, 0, min(size, maxManifest))
+	return bytes.HasPrefix(content, manifestBegin) && bytes.Contains(content, formLine)
+}
+
 // judgeManifest reads the manifest once, so that what is signed is what is gone by.
 func judgeManifest(path string, root *certificate) *judgement {
 	j := newJudgement(manifestName)
@@ -68,31 +77,43 @@ func judgeManifest(path string, root *certificate) *judgement {
 	if err == nil {
 		err = j.judgeBeside(path, io.MultiReader(bytes.NewReader(content), file), root)
 	}
+	var named *manifest
 	if err == nil {
-		err = j.judgeNamed(content, filepath.Dir(path), root)
+		named = readManifest(content)
+		err = named.check()
 	}
-	j.fail(err)
-	return j
+	if err != nil {
+		j.fail(err)
+		return j
+	}
+	return named.judge(j, filepath.Dir(path), root)
 }
 
-// judgeNamed checks the files of a manifest whose signature is good.
-func (j *judgement) judgeNamed(content []byte, folder string, root *certificate) error {
-	named := readManifest(content)
-	if named == nil {
+// check tells why a signed manifest is not gone by.
+func (m *manifest) check() error {
+	if m == nil {
 		return fmt.Errorf("it is no manifest of the form %q", manifestForm)
 	}
-	j.Report = text(named.Report)
 	seen := map[string]bool{manifestName: true}
-	for _, file := range named.Files {
+	for _, file := range m.Files {
 		if !plainName.MatchString(file.Name) || seen[file.Name] {
 			return refusal{malformed, fmt.Sprintf("it names %q: no name of a file of its folder, or twice", file.Name)}
 		}
 		seen[file.Name] = true
 	}
-	for _, file := range named.Files {
-		j.add(file.judge(folder, root))
+	return nil
+}
+
+// judge checks the night of a manifest that is signed as j says: each file that it names.
+func (m *manifest) judge(j *judgement, folder string, root *certificate) *judgement {
+	night := *j
+	night.File, night.Report, night.Remarks, night.Files = m.Report, text(m.Report), []string{}, []*judgement{j}
+	for _, file := range m.Files {
+		night.Files = append(night.Files, file.judge(folder, root))
 	}
-	return j.remarkOthers(folder, seen)
+	night.summarize()
+	night.remarkOthers(folder, m.Files)
+	return &night
 }
 
 // readManifest is nil for what is not of the form that is known, in the spelling that Sluice gives it.
@@ -158,8 +179,15 @@ func (n namedFile) compare(file io.Reader) error {
 }
 
 // remarkOthers names what lies in the folder and is nobody's to vouch for.
-func (j *judgement) remarkOthers(folder string, named map[string]bool) error {
+func (j *judgement) remarkOthers(folder string, files []namedFile) {
+	named := map[string]bool{manifestName: true}
+	for _, file := range files {
+		named[file.Name] = true
+	}
 	entries, err := os.ReadDir(folder)
+	if err != nil { // who may read its files by name may still not list it
+		j.Remarks = append(j.Remarks, fmt.Sprintf("its folder cannot be listed: %v", err))
+	}
 	for _, entry := range entries {
 		name := entry.Name()
 		signed := strings.TrimSuffix(strings.TrimSuffix(name, signatureSuffix), ".tsr")
@@ -167,5 +195,4 @@ func (j *judgement) remarkOthers(folder string, named map[string]bool) error {
 			j.Remarks = append(j.Remarks, fmt.Sprintf("%s is not named by the manifest: not judged", name))
 		}
 	}
-	return err
 }

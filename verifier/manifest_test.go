@@ -74,6 +74,38 @@ func TestManifests(t *testing.T) {
 	}
 }
 
+// A manifest is known by its content: under another name its signature alone is no answer, and a file that quotes one is none.
+func TestManifestUnderAnotherName(t *testing.T) {
+	a := newAuthority(t)
+	night := a.signed(t, manifestOf([2]string{"log.jsonl", "{}\n"}), map[string]string{})
+	quoted := "x\n" + night[manifestName]
+	files := map[string]string{"x.json": night[manifestName], "x.json.p7s": night[manifestName+signatureSuffix],
+		"y.txt": quoted, "y.txt.p7s": string(a.form(t, quoted).sign(t)), "log.jsonl": "{}\n", manifestName: ""}
+	j := a.judged(t, "x.json", files)
+	if j.wants(t, "a manifest under another name", unreadable); j.Verdict != unchecked || j.Signer != "" {
+		t.Errorf("%+v", j)
+	}
+	a.judged(t, "y.txt", files).wants(t, "a quoted manifest", "")
+	j = a.judged(t, "log.jsonl", files)
+	if j.wants(t, "a file without a signature", unsigned); !strings.Contains(j.Words, "manifest.json beside it may vouch") {
+		t.Error(j.Words)
+	}
+}
+
+// All files of a night that are not valid are named, the gravest first, and a good manifest is not blamed for them.
+func TestBadFilesOfANight(t *testing.T) {
+	a := newAuthority(t)
+	lines := [][2]string{{"c.csv", "c"}, {"a.csv", "a"}, {"b.csv", "b"}}
+	j := a.judged(t, manifestName, a.signed(t, manifestOf(lines...), map[string]string{"a.csv": "x"}))
+	j.wants(t, "a night", missing)
+	if j.File != "one" || j.Words != "not all files are valid: c.csv (missing), a.csv (digest), b.csv (missing)" {
+		t.Errorf("%s: %s", j.File, j.Words)
+	}
+	if j.Files[0].File != manifestName || j.Files[0].Verdict != valid {
+		t.Errorf("%+v", j.Files[0])
+	}
+}
+
 // What lies in the folder and is nobody's is told; what belongs to it is not.
 func TestRemarks(t *testing.T) {
 	a := newAuthority(t)

@@ -56,6 +56,9 @@ func isProof(file string) error {
 	first, _, _ := strings.Cut(file, "\n")
 	switch first {
 	case proofMark + proofVersion:
+		if n := strings.Count(file, "\n"+proofMark); n > 0 {
+			return fmt.Errorf("%d proofs are in it: cut them apart, each begins with the line %q", n+1, first)
+		}
 		return nil
 	case proofMark + proofVersion + "\r":
 		return errLineEnds
@@ -63,8 +66,12 @@ func isProof(file string) error {
 	return fmt.Errorf("it does not begin with %q; GET /audit/entries/{seq}/proof gives one with Accept: text/plain", proofMark+proofVersion)
 }
 
-// parseProof splits the file at its empty lines: the proof, the text and the signatures of the note, the certificate.
+// parseProof splits the file at its empty lines: the proof, the text and the signatures of the note, the certificate. Empty lines
+// after that are of whoever kept several proofs in one file.
 func parseProof(text string) (*proof, error) {
+	for strings.HasSuffix(text, "\n\n") {
+		text = text[:len(text)-1]
+	}
 	parts := strings.SplitN(text, "\n\n", 4)
 	if len(text) > maxProofBytes || len(parts) != 4 {
 		return nil, errors.New("it is not made of a proof, a checkpoint and a certificate, with empty lines between them")

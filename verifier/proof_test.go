@@ -22,6 +22,16 @@ func TestProofs(t *testing.T) {
 	}
 }
 
+// Empty lines after a proof are of whoever kept several in one file.
+func TestProofBeforeEmptyLines(t *testing.T) {
+	l := newLog(t, 3)
+	got, err := checkText(t, l, l.proof(t, 1)+"\n\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.wants(t, whole, -1)
+}
+
 // withoutBody is the proof of an entry whose body went.
 func withoutBody(proof string) string {
 	before, rest, _ := strings.Cut(proof, "entry ")
@@ -75,7 +85,7 @@ func TestBadProofs(t *testing.T) {
 		"another index":    {l, strings.Replace(good, "index 2", "index 3", 1)},
 		"a path too long":  {l, strings.Replace(good, "\n\n", "\n47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\n\n", 1)},
 		"cut off":          {l, good[:len(good)-1]},
-		"more":             {l, good + good},
+		"more":             {l, good + "\nx\n"},
 		"an ended signer":  {late, late.proof(t, 2)},
 	} {
 		got, err := checkText(t, test.root, test.text)
@@ -86,7 +96,7 @@ func TestBadProofs(t *testing.T) {
 			t.Errorf("%s: %s", name, got.Verdict)
 		}
 	}
-	for _, text := range []string{"", "garbage", strings.Replace(good, "proof 1", "proof 2", 1)} {
+	for _, text := range []string{"", "garbage", strings.Replace(good, "proof 1", "proof 2", 1), good + good, good + "\n" + good} {
 		if _, err := checkText(t, l, text); err == nil {
 			t.Errorf("%.20q is checked", text)
 		}

@@ -41,8 +41,12 @@ func judgeFile(path string, root *certificate) *judgement {
 func (j *judgement) judgeOpened(path string, file *os.File, size int64, root *certificate) {
 	if isPDF(path, file) {
 		j.fail(j.judgePDF(file, size, root))
-	} else {
-		j.fail(j.judgeBeside(path, io.NewSectionReader(file, 0, size), root))
+		return
+	}
+	j.fail(j.judgeBeside(path, io.NewSectionReader(file, 0, size), root))
+	if j.Verdict == valid && hasFormOfManifest(file, size) {
+		*j = *newJudgement(j.File)
+		j.fail(fmt.Errorf("it is a night's manifest under another name, so that its files were not checked: name it %s, beside them", manifestName))
 	}
 }
 
@@ -93,7 +97,7 @@ func (j *judgement) judgePDF(file io.ReaderAt, size int64, root *certificate) er
 func (j *judgement) judgeBeside(path string, file io.Reader, root *certificate) error {
 	beside, size, err := openRegular(path + signatureSuffix)
 	if errors.Is(err, fs.ErrNotExist) {
-		return refusal{unsigned, "no signature is beside it: " + filepath.Base(path) + signatureSuffix}
+		return refusal{unsigned, "no signature is beside it: " + filepath.Base(path) + signatureSuffix + elsewhere(path)}
 	}
 	if err != nil {
 		return err
@@ -107,6 +111,15 @@ func (j *judgement) judgeBeside(path string, file io.Reader, root *certificate) 
 		return err
 	}
 	return j.judge(der, file, root)
+}
+
+// elsewhere tells where to look for a night's file that has no signature of its own, such as its log.
+func elsewhere(path string) string {
+	beside := filepath.Join(filepath.Dir(path), manifestName)
+	if _, err := os.Lstat(beside); err != nil || filepath.Base(path) == manifestName {
+		return ""
+	}
+	return "; the " + manifestName + " beside it may vouch for it: check that, or the folder"
 }
 
 // judge checks a signature over content; the rules of README.md, in their order.

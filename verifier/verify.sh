@@ -75,12 +75,16 @@ read_files() {
     '{'* | '['*) give_up "$1: the file is JSON; what is checked is the text: Accept: text/plain" ;;
     *) give_up "$1: not a proof that this script reads" ;;
   esac
+  proofs=$(grep -a -c '^sluice-audit-proof ' "$proof")
+  [ "$proofs" = 1 ] || give_up "$1: $proofs proofs are in it: cut them apart, each begins with the line sluice-audit-proof 1"
   # Anything but lines of printable text and the dash of notes would be read differently by different tools.
   [ "$(tr -d '\n\040-\176\342\200\224' <"$proof" | wc -c)" -eq 0 ] || refuse 'the file has characters that no proof has'
   [ "$(tail -c 1 "$proof" | hex)" = 0a ] || refuse 'the file is cut off'
+  # Empty lines at the end are of whoever kept several proofs in one file.
   awk -v to="$work/part" 'BEGIN { part = 1; for (i = 1; i <= 4; i++) printf "" > (to i) }
     $0 == "" && part < 4 { part++; next }
-    { print > (to part) }' "$proof"
+    $0 == "" { empty = empty "\n"; next }
+    { printf "%s%s\n", empty, $0 > (to part); empty = "" }' "$proof"
 }
 
 read_proof() {

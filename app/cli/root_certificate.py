@@ -8,16 +8,22 @@ if TYPE_CHECKING:
 
 
 def root_certificate(path: Path) -> "Certificate":
-    """The one certificate in the file `path`. Raises OSError, and NotChecked where it is no such file."""
+    """The one certificate in the file `path`, which --root names. Raises NotChecked where it is no such file."""
     from app.audit.verification.report import NotChecked
     from app.signing.certificates import Certificate, CertificateRefused
 
-    data, hint = path.read_bytes(), "Name the root certificate that you were given, as PEM or DER."
+    def refused(why: str) -> NotChecked:
+        return NotChecked(f"--root: {path}: {why}", hint="Name the root certificate that you were given, as PEM or DER.")
+
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise refused(error.strerror or "it cannot be read") from None
     if not data:
-        raise NotChecked(f"{path}: the file is empty", hint=hint)
+        raise refused("the file is empty")
     if data.count(b"-----BEGIN ") > 1:  # nobody could tell which of them vouched
-        raise NotChecked(f"{path}: more than one certificate or key is in it: name one certificate", hint=hint)
+        raise refused("more than one certificate or key is in it: name one certificate")
     try:
         return Certificate.load_pem(data) if b"-----BEGIN" in data else Certificate.load(data)
     except CertificateRefused as error:
-        raise NotChecked(f"{path}: {error.message}", hint=hint) from None
+        raise refused(error.message) from None

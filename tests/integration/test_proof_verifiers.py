@@ -164,6 +164,7 @@ MUTATIONS: dict[str, Callable[[], str]] = {
     "stranger's certificate": lambda: proof(LOG, 5, note=LOG.note(13, MALLET.key), certificate=MALLET.signer),
     "root's certificate": lambda: proof(LOG, 5, note=LOG.note(13, AUTHORITY.root_key), certificate=AUTHORITY.root),
     "certificate edited": lambda: other_line(len(LINES) - 2, LINES[-2].replace(LINES[-2][4:8], "AAAA")),
+    "text after an empty line": lambda: GOOD + "\nx\n",
     "certificate twice": lambda: GOOD + AUTHORITY.signer.pem,
     "certificate missing": lambda: GOOD.partition("-----BEGIN")[0],
     "cut off": lambda: GOOD[: len(GOOD) // 2],
@@ -176,10 +177,18 @@ MUTATIONS: dict[str, Callable[[], str]] = {
 def test_changed_proofs_are_refused(name: str, verifiers: Verifiers):
     """Each change is refused by the program and the script, and, where it is one of the proof itself, by our functions."""
     text = MUTATIONS[name]()
-    of_form = {"certificate twice", "index with a zero", "last line end gone", "line ends of another system"}
+    of_form = {"text after an empty line", "certificate twice", "index with a zero", "last line end gone", "line ends of another system"}
 
     assert verifiers.proofs(text.encode(), AUTHORITY.root) == (REFUSED, REFUSED)
     assert name in of_form or our_answer(text, AUTHORITY.root) == REFUSED
+
+
+def test_proofs_that_were_kept_in_one_file_are_proven_one_by_one(verifiers: Verifiers):
+    """Empty lines that somebody set between them belong to none; all in one file are not checked, and nobody is accused."""
+    assert verifiers.proofs(f"{GOOD}\n".encode(), AUTHORITY.root) == (PROVEN, PROVEN)
+    assert verifiers.proofs(f"{GOOD}\n\n".encode(), AUTHORITY.root) == (PROVEN, PROVEN)
+    assert verifiers.proofs(f"{GOOD}\n{GOOD}".encode(), AUTHORITY.root) == (UNCHECKED, UNCHECKED)
+    assert verifiers.proofs(GOOD.replace("index 5", "index 4").encode() + b"\n", AUTHORITY.root) == (REFUSED, REFUSED)
 
 
 @pytest.mark.parametrize("make", [expired, misnumbered, of_another_leaf(b"id"), of_another_leaf(b"recorded"), of_another_spelling])

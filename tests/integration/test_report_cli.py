@@ -55,7 +55,9 @@ def test_what_is_not_exits_with_4_and_names_the_cause(folder: Path):
     (folder / "decisions.csv").write_bytes(CSV + b"\r\n")
     done = checked(folder, "--root", folder / "root.pem")
     assert done.exit_code == 4
-    assert done.stdout.startswith("tampered  manifest.json: digest: decisions.csv: ")
+    assert done.stdout.startswith("tampered  2026-11-29-asia-shanghai-1: digest: not all files are valid: decisions.csv (digest)\n")
+    assert "\n  valid  manifest.json\n" in done.stdout
+    assert "\n  tampered  decisions.csv: digest: " in done.stdout
     assert "not a certified" not in done.stdout
 
 
@@ -64,21 +66,22 @@ def test_what_cannot_be_checked_exits_with_6(folder: Path):
     missing = checked(folder / "none.pdf", "--root", folder / "root.pem")
     assert (missing.exit_code, missing.stdout.split()[0]) == (6, "unchecked")
 
-    for root in (folder / "none.pem", folder / "mlps.pdf", folder / "log.jsonl"):
+    for root in (folder / "none.pem", folder, folder / "mlps.pdf", folder / "log.jsonl"):
         refused = checked(folder, "--root", root).exception
         assert isinstance(refused, NotChecked)
-        assert str(root) in refused.message
+        assert refused.message.startswith(f"--root: {root}: ")
+        assert "export" not in refused.advice
         assert refused.exit_code == 6
 
 
 def test_json_has_what_was_found_of_each_file(folder: Path):
-    """For programs: the same fields for the manifest and each file that it names."""
+    """For programs: the same fields for the night, its manifest, and each file that this names."""
     done = checked(folder, "--root", folder / "root.pem", "--output", "json")
 
     found = json.loads(done.stdout)
     assert (found["verdict"], found["report"], found["signer"]) == ("valid", "2026-11-29-asia-shanghai-1", KEYS.certificate.subject)
     assert [(file["file"], file["verdict"], file["cause"]) for file in found["files"]] == [
-        (name, "valid", "") for name in ("mlps.pdf", "gdpr.pdf", "decisions.csv", "log.jsonl")
+        (name, "valid", "") for name in ("manifest.json", "mlps.pdf", "gdpr.pdf", "decisions.csv", "log.jsonl")
     ]
     assert set(found) == set(found["files"][0])
 
@@ -110,6 +113,23 @@ def test_keys_of_reports_are_kept_with_the_same_commands(tmp_path: Path, keys: C
     assert [row["state"] for row in listed] == ["root", "replaced", "signs"]
     assert folder.root.pem in root
     assert not (tmp_path / "audit-keys").exists()
+
+
+@pytest.mark.usefixtures("quick_encryption", "forbidden")
+def test_new_keys_are_made_on_request_and_never_over_others(tmp_path: Path, keys: Callable[..., Result]):
+    """A root and a signer, with the root's fingerprint for who hands it out; a second time it is refused, and nothing changes."""
+    made = keys("init")
+    root = KeyFolder(tmp_path / "report-keys", (tmp_path / "secrets" / "report-passphrase").read_bytes(), REPORTS)
+    root.open(SystemClock().utcnow())
+    before = sorted((path, path.stat().st_mtime_ns) for path in root.path.rglob("*.pem"))
+
+    assert (made.exit_code, made.exception) == (0, None)
+    assert f"SM3 fingerprint of the root {root.root.fingerprint.hex()}" in made.stdout
+    assert root.maker(root.certificate) is not None
+    refused = keys("init").exception
+    assert isinstance(refused, ConfigError)
+    assert "has keys already" in refused.message
+    assert sorted((path, path.stat().st_mtime_ns) for path in root.path.rglob("*.pem")) == before
 
 
 def test_without_keys_of_reports_it_says_how_they_come_to_be(keys: Callable[..., Result]):

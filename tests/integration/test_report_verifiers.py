@@ -12,6 +12,7 @@ import pytest
 
 from app.reports.checking.check import check
 from app.reports.checking.result import Result
+from app.reports.checking.text import lines
 from app.signing.certificates import Certificate
 from tests.fixtures.report_cases import ReportCase, flipped, report_cases
 from tests.fixtures.report_verifiers import STATUS, Said, all_say, run_script
@@ -74,6 +75,28 @@ def test_the_program_writes_the_same_json(case: ReportCase, files: Path, tmp_pat
         compared(one, theirs)
 
 
+def test_all_name_each_bad_file_of_a_night(files: Path, tmp_path: Path):
+    """Who changed one file and took away another is told both by all three, in the same words, and that the manifest is good."""
+    NIGHT.written_to(files)
+    (files / "gdpr.pdf").write_bytes(flipped(NIGHT.files["gdpr.pdf"], 100))
+    (files / "log.jsonl").unlink()
+    root = tmp_path / "root.pem"
+    root.write_bytes(NIGHT.root)
+    program = subprocess.run([PROGRAM, "--report", files, "--root", root], capture_output=True, check=False, text=True).stdout
+    ours = "\n".join(lines(check(files, Certificate.load_pem(NIGHT.root))))
+
+    for said in (ours, program, run_script(str(files), str(root)).stdout):
+        told = [line.strip() for line in said.splitlines()]
+        assert told[0] == "tampered  2026-11-29-asia-shanghai-1: digest: not all files are valid: gdpr.pdf (digest), log.jsonl (missing)"
+        assert [":".join(line.split(":")[:2]) for line in told[1:] if line.startswith(tuple(STATUS))] == [
+            "valid  manifest.json",
+            "valid  mlps.pdf",
+            "tampered  gdpr.pdf: digest",
+            "valid  decisions.csv",
+            "tampered  log.jsonl: missing",
+        ]
+
+
 def test_a_report_that_another_library_signed_is_good(tmp_path: Path):
     """A signature and certificates that the Go library made are good for all three."""
     assert all_say(KEPT / "report.pdf", (KEPT / "root.pem").read_bytes(), tmp_path) == (Said(0), Said(0), Said(0))
@@ -119,7 +142,11 @@ def test_a_folder_is_told_file_by_file(files: Path, tmp_path: Path):
     ran = run_script(str(files) + "/", str(tmp_path / "root.pem"))
 
     assert ran.returncode == 0, ran.stderr
-    for line in ["valid  manifest.json", *(f"valid  {name}" for name in ("mlps.pdf", "gdpr.pdf", "decisions.csv", "log.jsonl"))]:
+    for line in [
+        "valid  2026-11-29-asia-shanghai-1",
+        "valid  manifest.json",
+        *(f"valid  {name}" for name in ("mlps.pdf", "gdpr.pdf", "decisions.csv", "log.jsonl")),
+    ]:
         assert f"{line}\n" in ran.stdout
     remarks = {line for line in ran.stdout.splitlines() if line.startswith("remark")}
     assert remarks == {

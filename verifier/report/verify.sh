@@ -252,10 +252,22 @@ judge_named() {
 }
 
 judge_beside() {
-  [ -e "$1.p7s" ] || refuse unsigned "no signature $(printable "$2").p7s lies beside it"
+  [ -e "$1.p7s" ] || refuse unsigned "no signature $(printable "$2").p7s lies beside it$(elsewhere "$1" "$2")"
   [ -f "$1.p7s" ] && head -c 32769 <"$1.p7s" >"$work/cms" 2>"$work/errors" || unread 'the signature beside it cannot be read'
   judge_signature "$(sm3 <"$work/file")"
+  [ "$2" = manifest.json ] || ! has_form_of_manifest || unread "it is a night's manifest under another name, so that its files were not checked: name it manifest.json, beside them"
+  tell_signer
 }
+
+# elsewhere PATH NAME: where to look for a night's file that has no signature of its own, such as its log.
+elsewhere() {
+  case $1 in */*) beside=${1%/*}/manifest.json ;; *) beside=manifest.json ;; esac
+  [ "$2" != manifest.json ] && [ -e "$beside" ] || return 0
+  echo '; the manifest.json beside it may vouch for it: check that, or the folder'
+}
+
+# Any version's begins so, and no other file that Sluice signs has that line.
+has_form_of_manifest() { [ "$(head -c 2 "$work/file" | hex)" = 7b0a ] && head -c 4194304 "$work/file" | grep -a -q '^  "form": "sluice-report-manifest '; }
 
 # Prints each byte range of the file once, and how many there are, well written or not.
 byte_ranges() {
@@ -304,6 +316,7 @@ judge_pdf() {
   # shellcheck disable=SC2059 # made of octal escapes alone
   printf "$escapes" >"$work/cms"
   judge_signature "$({ head -c "$from" "$work/file" && tail -c +$((to + 1)) "$work/file"; } | sm3)"
+  tell_signer
 }
 
 # judge_signature DIGEST: the signature in $work/cms over content of this SM3; rules 3 to 7, in their order.
@@ -324,6 +337,9 @@ judge_signature() {
   verifies "$work/key.pem" "$work/signature" "$work/attributes" || refuse signature "the signature is not by the key of its certificate"
   # The last second of a certificate is its own (RFC 5280 section 4.1.2.5), and openssl leaves it out.
   issued "$work/signer.pem" -attime "$seconds" || issued "$work/signer.pem" -attime $((seconds - 1)) || refuse expired "signed at $when, when its certificate or the root was not valid"
+}
+
+tell_signer() {
   printf '  signed by    %s\n' "$(openssl x509 -in "$work/signer.pem" -noout -subject -nameopt RFC2253 | sed 's/^subject=//')"
   printf '  fingerprint  %s (SM3 of the certificate)\n  signed       %s, by the clock of who signed\n' "$(sm3 <"$work/signer.der")" "$when"
 }
@@ -381,8 +397,9 @@ manifest_lines() {
     }' "$work/manifest"
 }
 
-# tell_named FOLDER: what is found of each file of the manifest, which is signed; sets `status` to the gravest.
-tell_named() {
+# tell_night FOLDER: what is found of the night whose manifest is signed as $work/head says, all of it and then file by file; sets
+# `status` to the gravest.
+tell_night() {
   mv "$work/file" "$work/manifest" # the bytes that were judged
   status=0
   [ "$(size_of "$work/manifest")" -le 4194304 ] && [ "$(tail -c 1 "$work/manifest" | hex)" = 0a ] && manifest_lines >"$work/lines" || status=$?
@@ -391,16 +408,34 @@ tell_named() {
     3) printf 'tampered  manifest.json: malformed: it names what is no name of a file of its folder, or twice\n' && exit 4 ;;
     *) printf 'unchecked  manifest.json: unreadable: it is no manifest of the form %s\n' "$form" && exit 6 ;;
   esac
-  gravest=0 named=' '
+  named=' ' tampered='' unchecked=''
   while read -r bytes sm3 sha256 file; do
-    tell "$file" judge_named "$1/$file" "$file" "$bytes" "$sm3" "$sha256"
-    [ $status = 0 ] || [ $gravest = 4 ] || gravest=$status
+    tell "$file" judge_named "$1/$file" "$file" "$bytes" "$sm3" "$sha256" >>"$work/files"
+    case $status in
+      4) tampered="$tampered, $file ($(cause))" ;;
+      6) unchecked="$unchecked, $file ($(cause))" ;;
+    esac
     named="$named$file "
   done <"$work/lines"
+  tell_whole "$(printable "$(sed -n '/^  "report": "/{s///;s/",*$//;p;q;}' "$work/manifest")")" "$tampered$unchecked"
+  cat "$work/head"
+  [ ! -f "$work/files" ] || cat "$work/files"
   remark_others "$1"
-  status=$gravest
-  [ $status != 0 ] || echo 'all files are as the manifest names them'
-  [ $status = 0 ] || echo 'NOT all files are as the manifest names them'
+}
+
+# cause: of the file that was just told, in one word.
+cause() { sed -n '1s/:.*//p' "$work/said"; }
+
+# tell_whole NIGHT LIST: the verdict on all files, with those that are not valid, the gravest first.
+tell_whole() {
+  first=${2#*(}
+  status=0
+  case $tampered+$unchecked in
+    +) printf 'valid  %s\n' "$1" && return ;;
+    +*) status=6 && printf 'unchecked  %s: ' "$1" ;;
+    *) status=4 && printf 'tampered  %s: ' "$1" ;;
+  esac
+  printf '%s: not all files are valid: %s\n' "${first%%)*}" "${2#, }"
 }
 
 # remark_others FOLDER: names what lies there and the manifest does not vouch for.
@@ -422,9 +457,11 @@ read_root "$2"
 path=$1
 [ ! -d "$path" ] || path=${path%/}/manifest.json
 case $path in */*) folder=${path%/*} ;; *) folder=. ;; esac
-tell "${path##*/}" judge "$path" "${path##*/}"
+tell "${path##*/}" judge "$path" "${path##*/}" >"$work/head"
 if [ $status = 0 ] && [ "${path##*/}" = manifest.json ]; then
-  tell_named "$folder"
+  tell_night "$folder"
+else
+  cat "$work/head"
 fi
 [ $status != 0 ] || echo "SM2-compatible signature; not a certified commercial cryptography product (商用密码产品); key custody is the operator's."
 exit $status

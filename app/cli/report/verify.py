@@ -56,7 +56,5 @@ def _result(file: Path, root: Path) -> "Result":
     try:
         sm2.self_test()
         return check(file, root_certificate(root))
-    except OSError as error:
-        raise NotChecked(f"{error.filename or root}: {error.strerror}") from None
     except ConfigError as error:
         raise NotChecked(error.message, hint=error.advice) from None

@@ -12,15 +12,27 @@ from pathlib import Path
 
 from app.reports.checking.beside import check_beside, signature_beside, signature_of
 from app.reports.checking.pdf import HEADER, check_pdf, sm2_signature
-from app.reports.checking.result import Result, failed, worst
+from app.reports.checking.result import Result, failed, of_night
 from app.reports.checking.source import NotThere, Source, Unreadable, opened
 from app.reports.checking.stamped import remark_on
-from app.reports.manifest import MANIFEST, MOST_BYTES, ROOT, SCRIPT, SIGNATURE_SUFFIX, TIME_STAMP_SUFFIX, FileLine, Manifest, NotAManifest
+from app.reports.manifest import (
+    FORM,
+    MANIFEST,
+    MOST_BYTES,
+    ROOT,
+    SCRIPT,
+    SIGNATURE_SUFFIX,
+    TIME_STAMP_SUFFIX,
+    FileLine,
+    Manifest,
+    NotAManifest,
+)
 from app.signing import cms
 from app.signing.certificates import Certificate
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _SIGNED_WITHIN = ".pdf"
+_BEGIN, _FORM_LINE = b"{\n", b'\n  "form": "' + FORM.partition(" ")[0].encode() + b" "
 
 
 def check_manifest(path: Path, source: Source, root: Certificate) -> Result:
@@ -36,16 +48,29 @@ def check_manifest(path: Path, source: Source, root: Certificate) -> Result:
     if refused := _refused_name([line.name for line in manifest.files]):
         return failed(path.name, "malformed", f"it names {refused!r}: no name of a file of its folder, or twice")
     files = tuple(_check_line(path.parent, line, root) for line in manifest.files)
-    return worst(replace(found, report=manifest.report, files=files, remarks=(*found.remarks, *_not_named(path.parent, manifest))))
+    return of_night(manifest.report, found, files, tuple(_not_named(path.parent, manifest)))
 
 
 def check_file(path: Path, source: Source, root: Certificate) -> Result:
-    """What is to be said of a file that is no manifest: a PDF by what is within, any other by what lies beside it. Raises Unreadable."""
+    """What is to be said of a file alone: a PDF by what is within, any other by what lies beside it. Raises Unreadable.
+
+    A manifest under another name is not valid by its signature: what it names was not looked at.
+    """
     if path.suffix == _SIGNED_WITHIN or source.read(0, len(HEADER)) == HEADER:
         found = check_pdf(path.name, source, root)
         return _with_time_stamp(found, path, sm2_signature(source)) if found.verdict == "valid" else found
     found = check_beside(path, source, root)
-    return _with_time_stamp(found, path, signature_beside(path)) if found.verdict == "valid" else found
+    if found.verdict != "valid":
+        return found
+    if _is_manifest(source):
+        words = f"it is a night's manifest under another name, so that its files were not checked: name it {MANIFEST}, beside them"
+        return failed(path.name, "unreadable", words)
+    return _with_time_stamp(found, path, signature_beside(path))
+
+
+def _is_manifest(source: Source) -> bool:
+    """Whether the file has the form of a manifest, of any version; no other file that Sluice signs has such a line."""
+    return source.read(0, len(_BEGIN)) == _BEGIN and _FORM_LINE in source.read(0, MOST_BYTES)
 
 
 def _with_time_stamp(found: Result, path: Path, der: bytes) -> Result:

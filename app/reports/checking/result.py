@@ -26,10 +26,10 @@ NOT_CHECKED: frozenset[Cause] = frozenset({"unreadable", "root"})
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What was found of one file; of a manifest, of each file that it names, too."""
+    """What was found of one file, or of a night and each of its files."""
 
     file: str
-    """Its name, without the folder."""
+    """Its name, without the folder; of a night its id."""
     verdict: Verdict
     cause: Cause = ""
     words: str = ""
@@ -47,9 +47,9 @@ class Result:
     remarks: tuple[str, ...] = ()
     """What an auditor should know although it is in order."""
     report: str | None = None
-    """The id of the reports that a manifest is of."""
+    """Of a night: its id."""
     files: tuple["Result", ...] = ()
-    """Of a manifest: the files that it names, in its order."""
+    """Of a night: its manifest, then the files that this names, in its order."""
 
     @property
     def parts(self) -> tuple["Result", ...]:
@@ -69,12 +69,14 @@ def valid(file: str, signed: Signed, covers: int) -> Result:
     return Result(file, "valid", "", words, certificate.subject, certificate.fingerprint.hex(), rfc3339(signed.at), covers)
 
 
-def worst(whole: Result) -> Result:
-    """`whole`, with the verdict of the first of its files that is not valid where it has none of its own: tampered before unchecked."""
-    if whole.verdict != "valid":
-        return whole
-    for verdict in ("tampered", "unchecked"):
-        for part in whole.files:
-            if part.verdict == verdict:
-                return replace(whole, verdict=part.verdict, cause=part.cause, words=f"{part.file}: {part.words}")
-    return whole
+def of_night(report: str, manifest: Result, files: tuple[Result, ...], remarks: tuple[str, ...]) -> Result:
+    """The result for the night `report`: signed as its manifest is, which is good, and not valid where one of `files` is not.
+
+    Its cause is that of the first that was tampered with, else of the first that was not checked; its words name all of them.
+    """
+    night = replace(manifest, file=report, report=report, files=(manifest, *files), remarks=remarks)
+    bad = sorted((file for file in files if file.verdict != "valid"), key=lambda file: file.verdict != "tampered")
+    if not bad:
+        return night
+    words = "not all files are valid: " + ", ".join(f"{file.file} ({file.cause})" for file in bad)
+    return replace(night, verdict=bad[0].verdict, cause=bad[0].cause, words=words)

@@ -74,7 +74,7 @@ class Filling:
         for name in (DECISIONS, ENTRIES):
             self._beside(name)
         if evidence.older:
-            self.draft.write(OLDER, "\n".join(proof for _, proof in evidence.older).encode())
+            self.draft.write(OLDER, "".join(proof for _, proof in evidence.older).encode())
         counts = {"decisions_rows": decision_rows, "entries_rows": entry_rows, "missing_characters": missing}
         manifest = self._manifest(evidence, header, imprint, judged, counts)
         self.draft.write(MANIFEST, manifest.text())

@@ -115,14 +115,14 @@ def test_a_night_tells_of_each_file(tmp_path: Path):
 
     result = check(tmp_path, ROOT)
 
-    assert (result.file, result.verdict, result.report) == ("manifest.json", "valid", "2026-11-29-asia-shanghai-1")
-    assert [file.file for file in result.files] == ["mlps.pdf", "gdpr.pdf", "decisions.csv", "log.jsonl"]
-    assert [file.signer for file in result.files] == [KEYS.certificate.subject] * 3 + [None]
+    assert (result.file, result.verdict, result.report) == ("2026-11-29-asia-shanghai-1", "valid", "2026-11-29-asia-shanghai-1")
+    assert [file.file for file in result.files] == ["manifest.json", "mlps.pdf", "gdpr.pdf", "decisions.csv", "log.jsonl"]
+    assert [file.signer for file in result.files] == [KEYS.certificate.subject] * 4 + [None]
     assert result.remarks == ("'notes.txt' is not named by the manifest: not judged",)
 
 
 def test_tampered_outweighs_unchecked(tmp_path: Path):
-    """A night of which one file cannot be read and another is changed is tampered with."""
+    """A night of which one file cannot be read and another is changed is tampered with; both are named, and the manifest is not blamed."""
     for name, content in night(KEYS).items():
         (tmp_path / name).write_bytes(content)
     (tmp_path / "mlps.pdf").unlink()
@@ -131,10 +131,26 @@ def test_tampered_outweighs_unchecked(tmp_path: Path):
 
     (tmp_path / "log.jsonl").write_bytes(b"")
     result = check(tmp_path, ROOT)
-    assert (result.verdict, result.words) == (
-        "tampered",
-        "log.jsonl: it is not the file that the manifest names: size, SM3 or SHA-256 differ",
-    )
+    assert (result.verdict, result.cause) == ("tampered", "digest")
+    assert result.words == "not all files are valid: log.jsonl (digest), mlps.pdf (unreadable)"
+    assert {file.file: file.verdict for file in result.files} == {
+        "manifest.json": "valid",
+        "mlps.pdf": "unchecked",
+        "gdpr.pdf": "valid",
+        "decisions.csv": "valid",
+        "log.jsonl": "tampered",
+    }
+
+
+@pytest.mark.parametrize(("name", "pointer"), [("log.jsonl", True), ("manifest.json", False)])
+def test_who_asks_for_a_signature_that_never_was_is_sent_to_the_manifest(tmp_path: Path, name: str, pointer: bool):
+    """A file of a night that has none by design is told apart from a manifest that lost its own."""
+    for file, content in night(KEYS).items():
+        (tmp_path / file).write_bytes(content)
+    (tmp_path / "manifest.json.p7s").unlink()
+
+    result = check(tmp_path / name, ROOT)
+    assert (result.cause, "manifest.json beside it may vouch" in result.words) == ("unsigned", pointer)
 
 
 def test_for_people(tmp_path: Path):
