@@ -6,6 +6,7 @@ what their manifests say, holds no entry of the log and is not recorded.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -20,14 +21,24 @@ from app.audit.reading.log import Log
 from app.audit.reading.refusals import Refusals
 from app.errors import BadRequest
 from app.reports.manifest import Manifest, NotAManifest, media_type
-from app.reports.shelf.compared import Made, all_of, contradiction, made_or_none
+from app.reports.shelf.compared import Made, all_of, contradiction, made_or_none, telling_missing
 from app.reports.shelf.shelf import REPORT, Shelf, ShelvedFile, UnknownReport, order
 from app.reports.shelf.states import State, States
 
 PAGE, MAX_PAGE = 31, 366
 STATE_WITHIN_S = 2.0
 """How long an answer waits for what is being checked; checking goes on, and the next answer has it."""
-_FILE: dict[str, Any] = {"description": "The file", "content": {"application/octet-stream": {"schema": {"type": "string"}}}}
+STATE_HEADER = "sluice-report-state"
+_FILE: dict[str, Any] = {
+    "description": "The file",
+    "content": {"application/octet-stream": {"schema": {"type": "string"}}},
+    "headers": {
+        "Sluice-Report-State": {
+            "description": "the verdict on its night, as GET /reports has it; absent while that is being checked",
+            "schema": {"type": "string", "enum": ["valid", "tampered", "unchecked"]},
+        }
+    },
+}
 _MOST_CHARS = 128
 
 Id = Annotated[str, InPath(max_length=_MOST_CHARS, description="id of a report: day, zone and number, such as 2026-11-29-asia-shanghai-1")]
@@ -76,12 +87,39 @@ def reports_router(
     """The routes under /reports. `made` gives what the log says was made, `principal` is a dependency that gives the Principal."""
     router = APIRouter(prefix="/reports", tags=["reports"], dependencies=[Depends(known_query)])
     readers = Readers(principal, refusals)
-    _add_lists(router, shelf, states, made, readers)
-    _add_files(router, shelf, audit, readers)
+    nights = _Nights(shelf, states, made)
+    _add_lists(router, nights, readers)
+    _add_files(router, nights, audit, readers)
     return router
 
 
-def _add_lists(router: APIRouter, shelf: Shelf, states: States, made: Callable[[], Awaitable[Made]], readers: Readers) -> None:
+@dataclass(frozen=True, slots=True)
+class _Nights:
+    """What is on the shelf, beside what checking finds and what the log says."""
+
+    shelf: Shelf
+    states: States
+    made: Callable[[], Awaitable[Made]]
+
+    async def logged(self) -> Made:
+        """What the log says was made; nothing while it cannot be asked."""
+        return await made_or_none(self.made)
+
+    async def states_of(self, folders: list[Path], made: Made) -> list[State | None]:
+        """What the log has against a folder counts before what checking it finds."""
+        against = await asyncio.to_thread(lambda: [contradiction(folder, made) for folder in folders])
+        rest = iter(await self.states.of([folder for folder, state in zip(folders, against, strict=True) if state is None], STATE_WITHIN_S))
+        return [next(rest) if state is None else state for state in against]
+
+    async def file(self, report: str, name: str) -> tuple[ShelvedFile, State | None]:
+        """A file, and the state of its night. Raises UnknownReport, ShelfDown, NotAManifest."""
+        made = await self.logged()
+        found = await asyncio.to_thread(_file, self.shelf, report, name, made)
+        (state,) = await self.states_of([found.path.parent], made)
+        return found, state
+
+
+def _add_lists(router: APIRouter, nights: _Nights, readers: Readers) -> None:
     only_readers = [Depends(readers.unrecorded)]
 
     @router.get("", dependencies=only_readers)
@@ -94,50 +132,45 @@ def _add_lists(router: APIRouter, shelf: Shelf, states: States, made: Callable[[
 
         What the log says was made, and is not here, is among them as `missing`.
         """
-        log = await made_or_none(made)
-        shown, following = await asyncio.to_thread(_page, shelf, log, cursor, limit)
-        found = await _states(states, [shelf.path / report for report, _ in shown], log)
+        made = await nights.logged()
+        shown, following = await asyncio.to_thread(_page, nights.shelf, made, cursor, limit)
+        found = await nights.states_of([nights.shelf.path / report for report, _ in shown], made)
         lines = [_line(report, manifest, state) for (report, manifest), state in zip(shown, found, strict=True)]
         return ReportsAnswer(reports=lines, next=following)
 
     @router.get("/{report}", dependencies=only_readers)
     async def get_report(report: Id) -> ReportAnswer:
         """One night: its manifest, and the names of its files."""
-        folder, manifest, names = await asyncio.to_thread(_whole, shelf, report)
-        (state,) = await _states(states, [folder], await made_or_none(made))
+        made = await nights.logged()
+        folder, manifest, names = await asyncio.to_thread(_whole, nights.shelf, report, made)
+        (state,) = await nights.states_of([folder], made)
         return ReportAnswer(report=report, verification=_verification(state), manifest=manifest.document(), files=names)
 
 
-def _add_files(router: APIRouter, shelf: Shelf, audit: Log, readers: Readers) -> None:
+def _add_files(router: APIRouter, nights: _Nights, audit: Log, readers: Readers) -> None:
     allowed = Annotated[str, Depends(readers.of("report", _named))]
 
     @router.get("/{report}/{file}", response_class=FileResponse, responses={200: _FILE})
     async def get_report_file(operator: allowed, report: Id, file: Name) -> Response:
-        """One file of a night; that it was read is in the log before it leaves."""
-        found = await asyncio.to_thread(shelf.file, report, file)
+        """One file of a night, whatever became of it; that it was read is in the log before it leaves."""
+        found, state = await nights.file(report, file)
         await audit.report_read(report, file, operator=operator)
-        return _answer(found, report)
+        return _answer(found, state)
 
     @router.head("/{report}/{file}", response_class=FileResponse, dependencies=[Depends(readers.unrecorded)])
     async def look_at_report_file(report: Id, file: Name) -> Response:
         """Size, type and digest of a file; nothing of it leaves, and it is not recorded."""
-        return _answer(await asyncio.to_thread(shelf.file, report, file), report)
+        return _answer(*await nights.file(report, file))
 
 
-def _answer(file: ShelvedFile, report: str) -> FileResponse:
+def _answer(file: ShelvedFile, state: State | None) -> FileResponse:
     headers = {"x-content-type-options": "nosniff", "cache-control": "private, no-cache"}
     if file.sm3:
         headers["etag"] = f'"sm3-{file.sm3}"'
-    name = file.path.name
-    return FileResponse(file.path, headers=headers, media_type=media_type(name), filename=f"{report}-{name}", stat_result=file.found)
-
-
-async def _states(states: States, folders: list[Path], made: Made) -> list[State | None]:
-    """What the log has against a folder counts before what checking it finds."""
-    against = await asyncio.to_thread(lambda: [contradiction(folder, made) for folder in folders])
-    found = await states.of([folder for folder, state in zip(folders, against, strict=True) if state is None], STATE_WITHIN_S)
-    rest = iter(found)
-    return [next(rest) if state is None else state for state in against]
+    if state is not None:
+        headers[STATE_HEADER] = state.verdict
+    name = file.path.name  # as the manifest has it: under another name nothing of the night could be checked
+    return FileResponse(file.path, headers=headers, media_type=media_type(name), filename=name, stat_result=file.found)
 
 
 def _page(shelf: Shelf, made: Made, cursor: str | None, limit: int) -> tuple[list[tuple[str, Manifest | None]], str | None]:
@@ -147,9 +180,15 @@ def _page(shelf: Shelf, made: Made, cursor: str | None, limit: int) -> tuple[lis
     return [(report, _manifest(shelf, report)) for report in shown], shown[-1] if len(reports) > limit else None
 
 
-def _whole(shelf: Shelf, report: str) -> tuple[Path, Manifest, list[str]]:
-    manifest = shelf.manifest(report)
-    return shelf.folder(report), manifest, shelf.names(report, manifest)
+def _whole(shelf: Shelf, report: str, made: Made) -> tuple[Path, Manifest, list[str]]:
+    with telling_missing(report, made):
+        manifest = shelf.manifest(report)
+        return shelf.folder(report), manifest, shelf.names(report, manifest)
+
+
+def _file(shelf: Shelf, report: str, file: str, made: Made) -> ShelvedFile:
+    with telling_missing(report, made):
+        return shelf.file(report, file)
 
 
 def _after(reports: list[str], cursor: str | None) -> list[str]:

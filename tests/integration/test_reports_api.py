@@ -17,6 +17,7 @@ from app.audit.records.report import report_made
 from app.auth.keys import Principal
 from app.database import DatabaseDown
 from app.observability.metrics import Metrics
+from app.reports.checking.check import check
 from app.reports.checking.shelved import checked_under
 from app.reports.shelf.compared import all_of, made_or_none
 from app.reports.shelf.made import manifests_of
@@ -218,8 +219,39 @@ async def test_a_download_is_the_file_and_in_the_log(api: FastAPI, grown_log: Gr
     """Bytes, type and name are those of the file; the log says who took which."""
     reply = await get(api, f"/reports/{REPORT}/{name}")
     assert (reply.status, reply.body, reply.headers["content-type"]) == (200, FILES[name], kind)
-    assert reply.headers["content-disposition"] == f'attachment; filename="{REPORT}-{name}"'
+    assert reply.headers["content-disposition"] == f'attachment; filename="{name}"'
+    assert reply.headers["sluice-report-state"] == "valid"
     assert await reads(grown_log) == [read_of(name)]
+
+
+async def test_a_night_that_was_downloaded_can_be_checked(api: FastAPI, tmp_path: Path):
+    """Under the names that the answers give, in one folder, it is as good as on the shelf."""
+    for name in (await get(api, f"/reports/{REPORT}")).json["files"]:
+        reply = await get(api, f"/reports/{REPORT}/{name}")
+        (tmp_path / reply.headers["content-disposition"].split('"')[1]).write_bytes(reply.body)
+    assert check(tmp_path, KEYS.root).verdict == "valid"
+
+
+async def test_a_file_of_a_night_that_is_not_whole_says_so(api: FastAPI, grown_log: GrownLog, shelf: Path):
+    """It is handed out, with what checking its night says, and the download is in the log all the same."""
+    (shelf / "gdpr.pdf").write_bytes(FILES["gdpr.pdf"] + b"\n")
+    reply = await get(api, f"/reports/{REPORT}/mlps.pdf")
+    assert (reply.status, reply.headers["sluice-report-state"]) == (200, "tampered")
+    assert await reads(grown_log) == [read_of("mlps.pdf")]
+    look = await call(api, "HEAD", f"/reports/{REPORT}/gdpr.pdf")
+    assert (look.status, look.headers["sluice-report-state"]) == (200, "tampered")
+
+
+async def test_a_night_that_was_made_and_is_not_here_is_told_from_one_that_never_was(api: FastAPI, grown_log: GrownLog):
+    """Both are not found; of the first the log's word and the way back are said, for the night and for its files."""
+    gone = "2026-11-28-asia-shanghai-1"
+    await grown_log.add(report(gone, "00" * 32))
+    for target in (f"/reports/{gone}", f"/reports/{gone}/mlps.pdf"):
+        reply = await get(api, target)
+        assert (reply.status, reply.json["code"], reply.json["field"]) == (404, "no_such_report", "report")
+        assert "was made, and it is not on this shelf" in reply.json["detail"]
+    assert "none has the id" in (await get(api, "/reports/2026-11-27-asia-shanghai-1")).json["detail"]
+    assert "none of that name" in (await get(api, f"/reports/{REPORT}/other.pdf")).json["detail"]
 
 
 async def test_a_look_at_a_file_is_no_read(api: FastAPI, grown_log: GrownLog):

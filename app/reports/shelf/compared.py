@@ -3,13 +3,14 @@
 When down: a log that cannot be asked is no reason to list nothing: the shelf is told as it is.
 """
 
+import contextlib
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 
 from app.errors import DependencyDown
 from app.reports.manifest import MANIFEST
-from app.reports.shelf.shelf import REPORT, Shelf, order
+from app.reports.shelf.shelf import REPORT, Shelf, UnknownReport, order
 from app.reports.shelf.states import State
 
 MISSING = State("missing", "the log says that it was made, and it is not here: moved away, on another replica, or deleted")
@@ -42,3 +43,19 @@ def contradiction(folder: Path, made: Made) -> State | None:
     except OSError:
         return None  # checking it says what cannot be read
     return None if made[folder.name] in (None, found) else EXCHANGED
+
+
+@contextlib.contextmanager
+def telling_missing(report: str, made: Made) -> Iterator[None]:
+    """Let an UnknownReport of the block say so where `report` was made, and its folder is not here."""
+    try:
+        yield
+    except UnknownReport as error:
+        if report not in made or error.field != "report":
+            raise
+        raise UnknownReport(
+            f"report: the log says that {report} was made, and it is not on this shelf",
+            hint="Look where report.path of the other replicas leads, or bring its folder back from a backup; `sluice report nightly "
+            "--date DAY --again` makes the reports of its day again, beside it.",
+            field="report",
+        ) from None

@@ -33,7 +33,7 @@ class UnknownReport(NotFound):
     """No report of that id is on the shelf, or it has no file of that name."""
 
     code = "no_such_report"
-    hint = "GET /reports lists what is there; the manifest of a report names its files."
+    hint = "GET /reports lists what is there; `files` of GET /reports/{report} are the names of its files."
 
 
 @dataclass(frozen=True, slots=True)
