@@ -36,6 +36,17 @@ class KeyCommands:
 
     use: KeyUse
 
+    def init(self, *, var: Var = Path("var"), config: Config = None, overrides: Overrides = None) -> None:
+        """Make new keys in a folder that has none: a root and its first signer.
+
+        Where earlier keys were lost this starts under another root: what was signed is checked under its own from then on. Hand out the new.
+        """
+        from app.clock import SystemClock
+
+        keys = self._open_folder(var, config, overrides)
+        _tell_signer(keys.make(SystemClock().utcnow(), operator=operator()))
+        typer.echo(f"SM3 fingerprint of the root {keys.root.fingerprint.hex()}: `{self.use.command} export-public --root` prints it")
+
     def rotate(self, *, var: Var = Path("var"), config: Config = None, overrides: Overrides = None) -> None:
         """Issue the next signer and remove the private key of the last one."""
         from app.clock import SystemClock

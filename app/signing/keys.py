@@ -102,6 +102,17 @@ class KeyFolder:
                     self._make(now)
         self.open(now)
 
+    def make(self, now: datetime, *, operator: str | None = None) -> Certificate:
+        """New keys where the folder has none, open. Raises ConfigError where it has some."""
+        with self._locked():
+            if newest_signer(self.path):
+                raise ConfigError(
+                    f"{self.path}: has keys already", hint=f"`{self._use.command} rotate` issues the next signer; `list` shows them."
+                )
+            self._make(now, operator)
+        self.open(now)
+        return self.certificate
+
     def open(self, now: datetime) -> None:
         """Open the newest signer, which must be valid `now`, and remove private keys of earlier ones. Raises ConfigError.
 
@@ -188,14 +199,14 @@ class KeyFolder:
         if certificate.spki in {signer.spki for signer in signers}:
             raise ConfigError(f"--certificate: the key of {certificate.subject!r} is in this folder already", hint="Import a new key.")
 
-    def _make(self, now: datetime) -> None:
+    def _make(self, now: datetime, operator: str | None = None) -> None:
         """A root and a first signer. What a start that was cut short has left is used, or written anew where nothing refers to it."""
         root = root_file(self.path)
         if not root.exists():
             key = PrivateKey.generate()
             write_key(root.with_suffix(".key"), key, self._passphrase)
             private_files.replace(root, make_root(key, now, self._use).pem.encode())
-        self._issue(1, now, None)
+        self._issue(1, now, operator)
 
     def _issue(self, number: int, now: datetime, operator: str | None) -> None:
         file = root_file(self.path)

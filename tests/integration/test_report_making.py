@@ -22,17 +22,19 @@ from app.cli.report.nightly import make_missing
 from app.database import DatabaseDown
 from app.errors import ConfigError
 from app.reports.checking.check import check
-from app.reports.evidence.readiness import NightNotOver, NightUnfinished
+from app.reports.evidence.readiness import NightBeforeLog, NightNotOver, NightUnfinished
 from app.reports.making.draft import Draft, ShelfUnwritable
 from app.reports.making.earlier import end_before
 from app.reports.making.lock import Lock, NightBusy
 from app.reports.making.log_root import given_root, trust_in
+from app.reports.making.report_keys import open_keys
 from app.reports.manifest import Manifest
 from app.reports.nights.night import Night
 from app.reports.sealing.timestamps import NoTimeStamp, TimeStampAuthority
 from app.reports.shelf import made
 from app.reports.shelf.shelf import Shelf
 from app.setting_sections import ReportSettings
+from app.settings import Settings
 from app.signing.certificates import make_root
 from app.signing.keys import KeyFolder
 from app.signing.sm2 import PrivateKey
@@ -107,9 +109,10 @@ async def test_a_night_is_made_from_the_log_to_the_shelf(over: NightLife):
         "missing_characters": 0,
     }
     assert said.versions["models"] == "5e" * 32
-    proofs = (folder / "older.txt").read_text().split("sluice-audit-proof 1\n")[1:]
-    assert [proof.count("index ") for proof in proofs] == [1] * len(proofs)
-    assert all(said.log.note in proof for proof in proofs)
+    older = (folder / "older.txt").read_text()
+    proofs = [f"sluice-audit-proof 1\n{proof}" for proof in older.split("sluice-audit-proof 1\n")[1:]]
+    assert ("".join(proofs), [proof.count("index ") for proof in proofs]) == (older, [1] * len(proofs))
+    assert all(said.log.note in proof and proof.endswith("-----END CERTIFICATE-----\n") for proof in proofs)
     assert (said.begin, said.end, said.log.verdict, said.made_by) == (
         "2026-01-01T00:00:00.000000Z",
         "2026-01-02T00:00:00.000000Z",
@@ -358,6 +361,31 @@ async def test_a_night_begins_where_the_report_of_the_day_before_ends(over: Nigh
     alone = (await over.maker().make(DAY.next(), again=True)).folder
     assert manifest(alone).log.first == end + 1
     assert JOINS_NONE in printed(alone)
+
+
+async def test_a_night_before_the_log_began_is_not_made(over: NightLife):
+    """It would have verdicts on a day of which nothing is known; the log is not told of a slip of the pen."""
+    await over.settled()
+    with pytest.raises(NightBeforeLog, match="2025-12-31 in UTC was over before the log began on 2026-01-01"):
+        await over.maker().make(DAY.previous())
+    assert (over.folders(), await over.made()) == ([], [])
+
+
+@pytest.mark.usefixtures("quick_encryption")
+async def test_keys_are_made_for_the_first_night_alone(over: NightLife, tmp_path: Path):
+    """Once a night was signed missing keys are lost: nothing is made, unasked, under another root; what is there is opened, whosever it is."""
+    gone, there = (Settings(report=ReportSettings(keys=str(tmp_path / name))) for name in ("lost", "new"))
+    maker, now = over.maker(), over.grown.clock.utcnow()
+    first = await open_keys(there, tmp_path, now, maker.transactions)
+    assert first.root.subject.startswith("Sluice report root")
+
+    await maker.make(DAY)
+    await over.settled()
+    with pytest.raises(ConfigError, match=r"report\.keys: .*lost has no keys, and .* signed once since 2026-01-02") as refused:
+        await open_keys(gone, tmp_path, now, maker.transactions)
+    assert "`sluice report keys init` makes new keys" in refused.value.advice
+    assert not (tmp_path / "lost").exists()
+    assert (await open_keys(there, tmp_path, now, maker.transactions)).root.fingerprint == first.root.fingerprint
 
 
 async def test_the_log_is_told_who_signs_reports_before_the_first(over: NightLife):

@@ -39,8 +39,8 @@ def nightly(
 ) -> None:
     """Make the reports of a day that is over: once, whoever asks, on whichever replica. The log records it.
 
-    Without --date, those of all days that have none, from the first entry of the log on, at most 31 in one go. The first run makes the
-    report keys.
+    Without --date, those of all days that have none, from the first entry of the log on, at most 31 in one go. The first night of a log
+    makes the report keys; where they are missing later, nothing is made.
     """
     import asyncio
 
@@ -60,7 +60,7 @@ def nightly(
     settings = quiet_settings_of(config, var, overrides, "report")
     zone = zone or settings.report.zone
     zone_of(zone, "--zone")
-    night, last = Night.of(day, zone) if day else None, Night.of(until, zone, prefix="--until ") if until else None
+    night, last = Night.of(day, zone) if day else None, Night.of(until, zone, option="--until") if until else None
     if night:
         check_over(night, SystemClock().utcnow())  # before any key is opened
 
@@ -85,7 +85,9 @@ async def make_missing(maker: "Maker", zone: str, last: "Night | None" = None) -
     if missing.more:
         typer.echo(f"{missing.more} nights before {missing.nights[0].day} are left out; run it again for them", err=True)
     if not nights:
-        typer.echo(f"no night of {zone} is missing")
+        until = f"up to {last.day}" if last else "that is over"
+        typer.echo(f"nothing to make: the log says that each night of {zone} {until} was made")
+        await _tell_gone(maker)
     failures: list[Exception] = []
     for night in nights:
         try:
@@ -95,6 +97,14 @@ async def make_missing(maker: "Maker", zone: str, last: "Night | None" = None) -
             typer.echo(f"{night.day}: not made: {problem_of(failure)}", err=True)
     if failures:
         raise failures[0]
+
+
+async def _tell_gone(maker: "Maker") -> None:
+    from app.reports.shelf.made import manifests_of
+
+    made = await manifests_of(maker.transactions, maker.source.clock.utcnow())
+    if gone := sum(not (maker.shelf / report).is_dir() for report in made):
+        typer.echo(f"{gone} of what was made in the last year is not in {maker.shelf}: `sluice report list` names it", err=True)
 
 
 def _tell(outcome: "Outcome", night: "Night") -> None:
@@ -127,16 +137,17 @@ async def _maker(settings: "Settings", var: Path, progress: "Progress") -> "Asyn
 
     urls = urls_beside_serve(settings, var)
     clock, metrics, timeout_ms = SystemClock(), Metrics(), settings.database.timeout_ms
-    materials = load_materials(settings, var, clock.utcnow())
     reading, writing = (create_engine(url, settings.database) for url in (urls.log, urls.intake))
+    transactions = Transactions(reading, metrics, call="reports", timeout_ms=timeout_ms)
     intake = Intake(writing, metrics, Gaps(clock), timeout_ms=timeout_ms)
     log = Log(reading, intake, clock, metrics, timeout_ms=timeout_ms)
     try:
+        materials = await load_materials(settings, var, clock.utcnow(), transactions)
         yield Maker(
             source=Source(log, reading, clock, operator(), progress, Worker("report")),
             writing=writing,
             intake=intake,
-            transactions=Transactions(reading, metrics, call="reports", timeout_ms=timeout_ms),
+            transactions=transactions,
             materials=materials,
             shelf=shelf_folder(settings.report.path, var),
         )

@@ -5,12 +5,23 @@ from pathlib import Path
 
 from app.errors import ConfigError
 from app.reports.checking.check import check
+from app.reports.checking.result import Result
+from app.reports.checking.source import Unreadable, opened
+from app.reports.manifest import ROOT
 from app.reports.shelf.states import State
+from app.signing.certificates import Certificate, CertificateRefused
 from app.signing.key_files import read_certificate
+
+MOST_ROOT_BYTES = 1 << 16
+"""A root certificate has less than a thousand."""
 
 
 def checked_under(root: Path) -> Callable[[Path], State]:
-    """A function that checks the folder of a night under the root certificate in the file `root`, which is read anew each time."""
+    """A function that checks the folder of a night under the root certificate in the file `root`, which is read anew each time.
+
+    A night that was signed under another root, which lies in its folder, is `unchecked`: whose a root is that comes with what it vouches
+    for, nobody knows.
+    """
 
     def checked(folder: Path) -> State:
         try:
@@ -18,8 +29,27 @@ def checked_under(root: Path) -> Callable[[Path], State]:
         except ConfigError as error:
             return State("unchecked", f"no root certificate of the report keys here: {error.message}")
         found = check(folder, certificate)
-        if found.verdict == "valid" and found.report != folder.name:  # another night's folder under this name
-            return State("tampered", f"it is the report {found.report}, as it was signed, and not that of its name")
-        return State(found.verdict, "" if found.verdict == "valid" else found.words)
+        if found.cause == "certificate" and (other := _root_beside(folder)):
+            theirs = check(folder, other)
+            if theirs.verdict == "valid":
+                return _of_that_name(folder, theirs, State("unchecked", f"signed under another root, {other.fingerprint.hex()}"))
+            found = theirs if theirs.verdict == "tampered" else found
+        return State(found.verdict, found.words) if found.verdict != "valid" else _of_that_name(folder, found, State("valid"))
 
     return checked
+
+
+def _root_beside(folder: Path) -> Certificate | None:
+    """The root certificate that lies in the folder; None where there is none."""
+    try:
+        with opened(folder / ROOT) as source:
+            return Certificate.load_pem(source.read(0, MOST_ROOT_BYTES))
+    except (Unreadable, CertificateRefused):
+        return None
+
+
+def _of_that_name(folder: Path, found: Result, state: State) -> State:
+    """`state`, unless what was found is another night's folder under this name."""
+    if found.report == folder.name:
+        return state
+    return State("tampered", f"it is the report {found.report}, as it was signed, and not that of its name")

@@ -32,7 +32,7 @@ from app.audit.records.report import report_failed, report_made
 from app.errors import DependencyDown, SluiceError
 from app.instants import rfc3339
 from app.reports.evidence.facts import RootFrom
-from app.reports.evidence.readiness import NightUnfinished, check_over
+from app.reports.evidence.readiness import NightUnfinished, check_begun, check_over
 from app.reports.making.draft import Draft, drafts_of
 from app.reports.making.earlier import end_before
 from app.reports.making.folder import Filling, file_line
@@ -43,7 +43,7 @@ from app.reports.making.owed import owed
 from app.reports.making.source import Source
 from app.reports.manifest import ENTRIES, LOG, MANIFEST, Manifest
 from app.reports.nights.night import Night
-from app.reports.shelf.made import Made, made_of
+from app.reports.shelf.made import Made, begun_at, made_of
 from app.reports.shelf.shelf import REPORT, Shelf
 from app.signing.certificates import Certificate
 from app.transaction import Transactions
@@ -87,10 +87,11 @@ class Maker:
     async def make(self, night: Night, *, again: bool = False) -> Outcome:
         """The reports of `night`; where they were made before, these, unless they are wanted `again`.
 
-        Raises NightNotOver, NightBusy, NightUnfinished, NotChecked, NotSealed, FontRefused, ShelfUnwritable, DatabaseDown and what else reading
-        the log raises.
+        Raises NightNotOver, NightBeforeLog, NightBusy, NightUnfinished, NotChecked, NotSealed, FontRefused, ShelfUnwritable, DatabaseDown and
+        what else reading the log raises.
         """
         check_over(night, self.source.clock.utcnow())
+        check_begun(night, await begun_at(self.transactions))
         async with self._lock(night) as lock:
             now = self.source.clock.utcnow()
             made: list[Made] = []

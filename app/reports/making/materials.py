@@ -1,6 +1,7 @@
 """What reports are made with beside the log: clauses, register, font, keys, the script for whoever checks them. Read once for a run.
 
-When down: whatever is missing or wrong is a ConfigError before anything is made.
+When down: whatever is missing or wrong is a ConfigError before anything is made; keys that are missing while the log cannot be asked
+whether it has signed nights are DatabaseDown.
 """
 
 import hashlib
@@ -17,14 +18,14 @@ from app.reports.content.texts import template_texts
 from app.reports.evidence.facts import Declared
 from app.reports.layout.font import Font, check_template, font_file
 from app.reports.making.log_root import given_root
+from app.reports.making.report_keys import open_keys
 from app.reports.sealing.sealer import Sealer
 from app.setting_sections import ReportSettings
 from app.settings import Settings
 from app.signing import sm2
 from app.signing.certificates import Certificate
 from app.signing.keys import KeyFolder, keys_folder
-from app.signing.passphrase import passphrase_of
-from app.signing.uses import REPORTS
+from app.transaction import Transactions
 
 VERIFIER = Path(__file__).resolve().parents[3] / "verifier" / "report" / "verify.sh"
 
@@ -52,8 +53,8 @@ class Materials:
         return Sealer.of(self.settings, self.keys)
 
 
-def load_materials(settings: Settings, var: Path, now: datetime) -> Materials:
-    """As the settings have it; the report keys are made where there are none. Raises ConfigError.
+async def load_materials(settings: Settings, var: Path, now: datetime, transactions: Transactions) -> Materials:
+    """As the settings have it; the report keys are made where the log has no signed night. Raises ConfigError, DatabaseDown.
 
     Opens private keys: the caller has forbidden dumps of its memory.
     """
@@ -65,21 +66,24 @@ def load_materials(settings: Settings, var: Path, now: datetime) -> Materials:
     register = load_register(Path(report.register_file) if report.register_file else None)
     font = Font(font_file(settings.font))
     check_template(font, template_texts(clauses, register))
-    keys = KeyFolder(keys_folder(settings, var, REPORTS), passphrase_of(settings, var, REPORTS), REPORTS)
-    keys.open_or_make(now)
+    keys = await open_keys(settings, var, now, transactions)
     materials = Materials(
         settings=report,
         clauses=clauses,
         register=register,
         font=font,
         declared=Declared(frozenset(sensitive), frozenset(name for name, spec in sensitive.items() if spec.approval)),
-        models=hashlib.new("sm3", Path(settings.models).read_bytes()).hexdigest(),
+        models=_sm3_of(Path(settings.models)),
         keys=keys,
         log_root=given_root(report.log_root, keys_folder(settings, var)),
         script=_script(),
     )
     materials.sealer()  # what it would refuse is told before anything is made
     return materials
+
+
+def _sm3_of(file: Path) -> str:
+    return hashlib.new("sm3", file.read_bytes()).hexdigest()
 
 
 def _script() -> bytes:

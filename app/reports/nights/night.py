@@ -32,20 +32,19 @@ class Night:
     """Name in the IANA database, such as Asia/Shanghai."""
 
     @classmethod
-    def of(cls, day: str, zone: str, *, prefix: str = "--") -> "Night":
-        """The day as its user writes it: YYYY-MM-DD, and a zone. Raises BadRequest naming the option."""
-        zone_of(zone, f"{prefix}zone")
+    def of(cls, day: str, zone: str, *, option: str = "--date") -> "Night":
+        """The day as its user writes it behind `option`: YYYY-MM-DD, and a zone. Raises BadRequest naming the option."""
+        zone_of(zone, "--zone")
+        field = option.lstrip("-")
         try:
             parsed = date.fromisoformat(day) if _DAY.fullmatch(day) else None
         except ValueError:
             parsed = None  # the form is right, but no calendar has it
         if parsed is None or parsed.year not in YEARS:
-            raise BadRequest(f"{prefix}date: {day!r} is no day", hint="Write 2026-01-31.", field="date")
+            raise BadRequest(f"{option}: {day!r} is no day", hint="Write the day as YYYY-MM-DD, such as 2026-01-31.", field=field)
         night = cls(parsed, zone)
         if not night.exists:
-            raise BadRequest(
-                f"{prefix}date: {zone} had no {day}: its clocks went over it", hint="Name the day before or after.", field="date"
-            )
+            raise BadRequest(f"{option}: {zone} had no {day}: its clocks went over it", hint="Name the day before or after.", field=field)
         return night
 
     @classmethod

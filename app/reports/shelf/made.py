@@ -29,6 +29,10 @@ _MADE = text(
     "SELECT body FROM (SELECT seq, body FROM audit.body WHERE kind = 'report.made' AND recorded >= :since ORDER BY seq DESC LIMIT :most)"
     " AS newest ORDER BY seq"
 )
+_SIGNED = text(
+    "SELECT count(*) AS times, min(recorded) AS since FROM audit.body"
+    """ WHERE kind = 'report.made' AND position('"outcome":"done"'::bytea IN body) > 0"""
+)
 # The very first may be late: what came before the log had a process waited for it.
 _FIRST = text("SELECT min(recorded) FROM (SELECT recorded FROM audit.leaf ORDER BY seq LIMIT 100) AS first")
 
@@ -58,6 +62,33 @@ class Made:
         return (self.begin, self.end, self.zone) == (rfc3339(night.begin), rfc3339(night.end), night.zone)
 
 
+@dataclass(frozen=True, slots=True)
+class SignedBefore:
+    """What the log says of nights that were made, whenever that was."""
+
+    times: int
+    since: datetime
+
+
+async def signed_before(transactions: Transactions) -> SignedBefore | None:
+    """How often reports were made and signed, and since when; None where the log has none. Raises DatabaseDown."""
+
+    async def look(connection: AsyncConnection) -> SignedBefore | None:
+        found = (await connection.execute(_SIGNED)).one()
+        return SignedBefore(found.times, found.since) if found.times else None
+
+    return await transactions.run(look)
+
+
+async def begun_at(transactions: Transactions) -> datetime | None:
+    """When the first entry of the log was recorded; None of an empty one. Raises DatabaseDown."""
+
+    async def look(connection: AsyncConnection) -> datetime | None:
+        return await _begun(connection)
+
+    return await transactions.run(look)
+
+
 async def made_of(connection: AsyncConnection, night: Night) -> list[Made]:
     """What was made of one night, the first first."""
     return [made for made in await _made(connection, night.end) if made.tells_of(night)]
@@ -67,7 +98,7 @@ async def not_made(transactions: Transactions, now: datetime, zone: str) -> Miss
     """The nights of `zone` that are over and that the log, from its first entry on, does not say were made. Raises DatabaseDown."""
 
     async def look(connection: AsyncConnection) -> Missing:
-        begun: datetime | None = (await connection.execute(_FIRST)).scalar()
+        begun = await _begun(connection)
         if begun is None:
             return missing_nights(None, (), now, zone)
         begun = max(begun, now - LOOKED_BACK)
@@ -81,6 +112,11 @@ async def manifests_of(transactions: Transactions, now: datetime) -> dict[str, s
     """All that was made in the last year: SM3 of the manifest in hex, None where the entry lacks it, by id. Raises DatabaseDown."""
     made = await transactions.run(lambda connection: _made(connection, now - LOOKED_BACK))
     return {one.report: one.files.get(MANIFEST) for one in made}
+
+
+async def _begun(connection: AsyncConnection) -> datetime | None:
+    first: datetime | None = (await connection.execute(_FIRST)).scalar()
+    return first
 
 
 async def _made(connection: AsyncConnection, since: datetime) -> list[Made]:

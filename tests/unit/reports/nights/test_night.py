@@ -126,6 +126,14 @@ def test_what_is_no_day_of_a_zone_is_refused(day: str, zone: str, said: str):
     assert refused.value.message == said
 
 
+def test_a_day_that_is_none_is_told_by_its_option_with_the_form_to_write():
+    """Not as an order to take the day of the example."""
+    with pytest.raises(BadRequest) as refused:
+        Night.of("2026-11-31", "UTC", option="--until")
+    assert (refused.value.message, refused.value.field) == ("--until: '2026-11-31' is no day", "until")
+    assert refused.value.advice == "Write the day as YYYY-MM-DD, such as 2026-01-31."
+
+
 def test_a_night_has_a_name_for_folders():
     """Its name has no character that a path or a URL treats otherwise."""
     night = Night.of("2026-10-25", "America/Argentina/Buenos_Aires")
