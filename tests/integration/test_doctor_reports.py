@@ -1,19 +1,47 @@
 """What `sluice doctor` says of the nightly reports."""
 
 import shutil
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from app.cli import shelved_nights
+from app.cli.shelved_nights import LogSays
+from app.clock import SystemClock
+from app.reports.shelf.compared import Made
+from app.reports.shelf.made import SignedBefore
 from app.signing.certificates import make_root
+from app.signing.keys import KeyFolder
 from app.signing.sm2 import PrivateKey
+from app.signing.uses import REPORTS
 from tests.fixtures.doctor import examine, external
 from tests.fixtures.report_content import unprintable_clauses
+from tests.fixtures.signing import PASSPHRASE
 
 pytestmark = pytest.mark.usefixtures("forbidden")
 UNREACHED = "postgresql://nobody@localhost:1/nothing"
+
+
+@pytest.fixture
+def keys(tmp_path: Path, quick_encryption: None) -> KeyFolder:
+    """The keys of a serve in `tmp_path`, made before."""
+    keys = KeyFolder(tmp_path / "report-keys", PASSPHRASE, REPORTS)
+    keys.open_or_make(SystemClock().utcnow())
+    return keys
+
+
+@pytest.fixture
+def log_says(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Lets the log say what was made; else it is not reached."""
+
+    def says(made: Made) -> None:
+        signed = SignedBefore(len(made), datetime(2026, 11, 29, tzinfo=UTC))
+        monkeypatch.setattr(shelved_nights, "ask_log", lambda *_: LogSays(made, signed))
+
+    return says
 
 
 def found(folder: Path, **settings: Any) -> dict[str, tuple[str, str]]:
@@ -74,3 +102,35 @@ def test_what_is_missing_is_named(tmp_path: Path, settings: dict[str, Any], name
     told = found(tmp_path, **settings)[name]
     assert told[0] == level
     assert says in told[1]
+
+
+def test_a_passphrase_that_opens_no_key_is_found_by_day(tmp_path: Path, keys: KeyFolder):
+    """The newest signer is opened, where the passphrase is in a file that this user may read."""
+    file = tmp_path.with_name("passphrase")
+    for passphrase, level, says in ((PASSPHRASE, "ok", keys.certificate.subject), (b"another passphrase", "fail", "does not open it")):
+        file.unlink(missing_ok=True)
+        file.touch(0o600)
+        file.write_bytes(passphrase)
+        told = found(tmp_path, report={"passphrase": f"file:{file}"})["reportkeys"]
+        assert told[0] == level
+        assert says in told[1]
+    assert "not opened: report.passphrase is a descriptor" in found(tmp_path, report={"passphrase": "fd:3"})["reportkeys"][1]
+    assert found(tmp_path)["reportkeys"][0] == "fail"  # its file is not there
+
+
+def test_keys_that_are_gone_after_a_night_was_signed_are_a_failure(tmp_path: Path, keys: KeyFolder, log_says: Callable[..., None]):
+    """Not something that is made by itself; with the root alone, where another machine makes the reports, nothing is wrong."""
+    log_says({"2026-11-29-utc-1": None})
+    shutil.rmtree(keys.path / "signers")
+    for at in ("01:00", "off"):
+        level, message = found(tmp_path, report={"at": at})["reportkeys"]
+        assert level == ("fail" if at == "01:00" else "ok")
+        assert ("signed once since 2026-11-29" if at == "01:00" else "reports are signed elsewhere") in message
+    shutil.rmtree(keys.path)
+    assert found(tmp_path, report={"at": "off"})["reportkeys"][0] == "fail"
+
+
+def test_nights_that_are_not_as_they_were_made_are_a_warning(tmp_path: Path, log_says: Callable[..., None]):
+    """With their ids, and the command that says why."""
+    log_says({"2026-11-29-utc-1": None})
+    assert found(tmp_path)["reports"] == ("warn", f"{tmp_path / 'reports'}: 0 nights; 2026-11-29-utc-1 missing")

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -77,7 +78,7 @@ async def test_what_the_log_says_of_the_shelf_is_listed(var: Path, database_urls
     done = await listed(var, "--output", "json", **urls)
     assert states(done) == [(GONE, "missing", None), (HERE, "valid", 7), (EXCHANGED, "tampered", None)]
     assert "manifest is not the one that the log says" in json.loads(done.stdout)[2]["why"]
-    assert done.stderr == ""
+    assert (done.stderr, done.exit_code) == ("", 4)
     assert (await listed(var, "--most", "1", **urls)).stdout.splitlines()[1].split()[:2] == [GONE, "missing"]
 
 
@@ -89,4 +90,12 @@ async def test_without_the_log_the_shelf_is_listed_and_that_is_said(var: Path):
         assert [state[:2] for state in states(done)] == [(HERE, "valid"), (EXCHANGED, "tampered")]
         (line,) = done.stderr.splitlines()
         assert line.startswith("not compared with the log, so a night that is gone is not told: ")
-        assert done.exit_code == 0
+        assert done.exit_code == 4
+
+
+async def test_the_exit_status_says_whether_all_nights_are_as_they_were_signed(var: Path):
+    """0 where all are, 6 where one cannot be checked, 4 where one is not as it was: so that a line in cron can fail."""
+    shutil.rmtree(var / "reports" / EXCHANGED)
+    assert (await listed(var)).exit_code == 0
+    (var / "report-keys" / "root.pem").unlink()
+    assert (await listed(var)).exit_code == 6

@@ -8,21 +8,39 @@ from typing import TYPE_CHECKING
 
 from app.cli.doctor.finding import Finding
 from app.cli.doctor.probe import nearest
+from app.cli.doctor.report_keys import report_keys
 from app.errors import ConfigError
 
 if TYPE_CHECKING:
+    from app.cli.shelved_nights import LogSays
     from app.reports.clauses.loading import Clauses
     from app.reports.content.register import Register
+    from app.reports.shelf.compared import Made
     from app.settings import Settings
+
+MOST_NIGHTS = 31
+"""As many as `sluice report list` shows."""
 
 
 def reports(settings: "Settings", var: Path) -> Iterator[Finding]:
     """Clauses and register, the folder, the keys, and who makes the reports."""
+    says = _log_says(settings, var)
     yield _wording(settings)
-    yield _shelf(settings, var)
-    yield _keys(settings, var)
+    yield _shelf(settings, var, says.made if says else {})
+    yield report_keys(settings, var, says.signed if says else None)
     yield _log_root(settings, var)
     yield _made_by(settings)
+
+
+def _log_says(settings: "Settings", var: Path) -> "LogSays | None":
+    """None where the log cannot be asked, which other findings tell."""
+    from app.cli.shelved_nights import ask_log
+    from app.errors import DependencyDown
+
+    try:
+        return ask_log(settings, var)
+    except (ConfigError, DependencyDown):
+        return None
 
 
 def font(settings: "Settings") -> Finding:
@@ -66,35 +84,29 @@ def _wording(settings: "Settings") -> Finding:
     return Finding("clauses", "ok", f"{judged} clauses; register version {register.version}, {len(register.activities)} activities")
 
 
-def _shelf(settings: "Settings", var: Path) -> Finding:
+def _shelf(settings: "Settings", var: Path, made: "Made") -> Finding:
     from app.reports.shelf.shelf import Shelf, ShelfDown, shelf_folder
 
     folder = shelf_folder(settings.report.path, var).absolute()
     try:
         nights = len(Shelf(folder).reports())
+        wrong = _wrong(settings, var, made)
     except ShelfDown as error:
         return Finding("reports", "fail", error.message, error.advice)
     if not os.access(nearest(folder), os.W_OK | os.X_OK):
         return Finding("reports", "fail", f"{folder}: this user may not write there", "Let it, or name another folder with report.path.")
+    if wrong:
+        remedy = "`sluice report list` says why. Bring them back from a backup, or `sluice report nightly --date DAY --again`."
+        return Finding("reports", "warn", f"{folder}: {nights} nights; {', '.join(wrong)}", remedy)
     return Finding("reports", "ok", f"{folder}: {nights} nights")
 
 
-def _keys(settings: "Settings", var: Path) -> Finding:
-    from app.signing.key_files import read_certificates
-    from app.signing.keys import keys_folder
-    from app.signing.uses import REPORTS
+def _wrong(settings: "Settings", var: Path, made: "Made") -> list[str]:
+    """Each of the newest nights that is not what was made, with its state. Raises ShelfDown."""
+    from app.cli.shelved_nights import states_of
 
-    try:
-        folder = keys_folder(settings, var, REPORTS).absolute()
-    except ConfigError as error:
-        return Finding("reportkeys", "fail", error.message, error.advice)
-    if nearest(folder) != folder:
-        return Finding("reportkeys", "ok", f"{folder}, made when reports are first made")
-    try:
-        newest = read_certificates(folder, REPORTS).signers[-1]
-    except ConfigError as error:
-        return Finding("reportkeys", "warn", error.message, error.advice)
-    return Finding("reportkeys", "ok", f"{folder}: signs as {newest.subject} until {newest.not_after:%Y-%m-%d}")
+    states = states_of(settings, var, made, MOST_NIGHTS)
+    return [f"{report} {state.verdict}" for report, state in states.items() if state.verdict in ("tampered", "missing")]
 
 
 def _log_root(settings: "Settings", var: Path) -> Finding:

@@ -26,55 +26,39 @@ def list_(
 ) -> None:
     """List the nights on the shelf, the newest first; each is checked under the root certificate of the report keys here.
 
-    Those that the log says were made, and that are not on the shelf or are others, are told where the log can be asked.
+    Those that the log says were made, and that are not on the shelf or are others, are told where the log can be asked. Exits with 4 where
+    a night that is listed is tampered or missing, else with 6 where one could not be checked.
     """
-    from app.reports.checking.shelved import checked_under
-    from app.reports.shelf.compared import all_of, contradiction
-    from app.reports.shelf.shelf import REPORT_KEYS, Shelf, shelf_folder
-    from app.signing.key_files import root_file
+    from app.cli.shelved_nights import states_of
+    from app.reports.shelf.shelf import Shelf, shelf_folder
 
     settings = quiet_settings_of(config, var, overrides, "report")
     shelf = Shelf(shelf_folder(settings.report.path, var))
-    checked = checked_under(root_file(Path(settings.report.keys or var / REPORT_KEYS)))
-    made = _made(settings, var)
-    rows = []
-    for report in all_of(shelf, made)[:most]:
-        state = contradiction(shelf.path / report, made) or checked(shelf.path / report)
-        rows.append({"report": report, "verdict": state.verdict, "why": state.why, **_facts(shelf, report)})
+    states = states_of(settings, var, _made(settings, var), most)
+    rows = [{"report": report, "verdict": state.verdict, "why": state.why, **_facts(shelf, report)} for report, state in states.items()]
     if output == "json":
         typer.echo(json.dumps(rows, ensure_ascii=False, indent=2))
-        return
-    lines = [("REPORT", "STATE", "MADE", "ENTRIES", "DECISIONS", "WHY")]
-    print_table([*lines, *((row["report"], row["verdict"], *(_shown(row[name]) for name in FACTS), row["why"]) for row in rows)])
+    else:
+        lines = [("REPORT", "STATE", "MADE", "ENTRIES", "DECISIONS", "WHY")]
+        print_table([*lines, *((row["report"], row["verdict"], *(_shown(row[name]) for name in FACTS), row["why"]) for row in rows)])
+    raise typer.Exit(max((EXIT_CODES[state.verdict] for state in states.values()), key=GRAVITY.index, default=0))
 
 
 def _made(settings: "Settings", var: Path) -> "Made":
     """What the log says was made; nothing where it cannot be asked, which standard error is told."""
-    import asyncio
-
-    from app.access import urls_beside_serve
-    from app.clock import SystemClock
-    from app.database import create_engine
+    from app.cli.shelved_nights import ask_log
     from app.errors import ConfigError, DependencyDown
-    from app.observability.metrics import Metrics
-    from app.reports.shelf.made import manifests_of
-    from app.transaction import Transactions
-
-    async def look(url: str) -> "Made":
-        engine = create_engine(url, settings.database)
-        transactions = Transactions(engine, Metrics(), call="reports", timeout_ms=settings.database.timeout_ms, logs=False)
-        try:
-            return await manifests_of(transactions, SystemClock().utcnow())
-        finally:
-            await engine.dispose()
 
     try:
-        return asyncio.run(look(urls_beside_serve(settings, var).log))
+        return ask_log(settings, var).made
     except (ConfigError, DependencyDown) as error:
         typer.echo(f"not compared with the log, so a night that is gone is not told: {error.message}", err=True)
         return {}
 
 
+EXIT_CODES = {"valid": 0, "unchecked": 6, "tampered": 4, "missing": 4}
+GRAVITY = (0, 6, 4)
+"""Of several statuses the last one counts."""
 FACTS = ("made", "entries", "decisions")
 
 

@@ -1,0 +1,63 @@
+"""The nights on the shelf with their states, and what the log says was made: for the commands that tell of them.
+
+When down: a log that cannot be asked is DependencyDown or ConfigError; who asked goes on without it, and says so.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from app.reports.shelf.compared import Made
+    from app.reports.shelf.made import SignedBefore
+    from app.reports.shelf.states import State
+    from app.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class LogSays:
+    """What the log says of reports."""
+
+    made: "Made"
+    """Of the last year."""
+    signed: "SignedBefore | None"
+    """Ever; None where no night was made."""
+
+
+def ask_log(settings: "Settings", var: Path) -> LogSays:
+    """What the log of these settings says. Raises ConfigError, DependencyDown."""
+    import asyncio
+
+    from app.access import urls_beside_serve
+    from app.clock import SystemClock
+    from app.database import create_engine
+    from app.observability.metrics import Metrics
+    from app.reports.shelf.made import manifests_of, signed_before
+    from app.transaction import Transactions
+
+    async def look(url: str) -> LogSays:
+        engine = create_engine(url, settings.database)
+        transactions = Transactions(engine, Metrics(), call="reports", timeout_ms=settings.database.timeout_ms, logs=False)
+        try:
+            return LogSays(await manifests_of(transactions, SystemClock().utcnow()), await signed_before(transactions))
+        finally:
+            await engine.dispose()
+
+    return asyncio.run(look(urls_beside_serve(settings, var).log))
+
+
+def states_of(settings: "Settings", var: Path, made: "Made", most: int) -> "Mapping[str, State]":
+    """The newest nights, at most so many, on the shelf or in `made`: the state of each by its id, the newest first. Raises ShelfDown.
+
+    Each is checked under the root certificate of the report keys here, after what `made` has against it.
+    """
+    from app.reports.checking.shelved import checked_under
+    from app.reports.shelf.compared import all_of, contradiction
+    from app.reports.shelf.shelf import REPORT_KEYS, Shelf, shelf_folder
+    from app.signing.key_files import root_file
+
+    shelf = Shelf(shelf_folder(settings.report.path, var))
+    checked = checked_under(root_file(Path(settings.report.keys or var / REPORT_KEYS)))
+    folders = {report: shelf.path / report for report in all_of(shelf, made)[:most]}
+    return {report: contradiction(folder, made) or checked(folder) for report, folder in folders.items()}
