@@ -11,7 +11,7 @@ from app.reports.evidence.facts import Evidence, Logged
 
 QUOTA_KINDS = ("quota.proposed", "quota.approved", "quota.refused", "quota.in_force", "quota.rolled_back", "quota.deleted")
 QUOTAS = (
-    Column(terms.ENTRY, 0.9, "right"),
+    Column(terms.ENTRY, 1, "right", mono=True),
     Column(terms.TIME, 1.4),
     Column(terms.KIND, 1.3),
     Column(terms.OPERATOR, 1.6),
@@ -20,11 +20,11 @@ QUOTAS = (
     Column(wording.CHANGE, 4),
 )
 READS = (
-    Column(terms.ENTRY, 0.9, "right"),
+    Column(terms.ENTRY, 1, "right", mono=True),
     Column(terms.TIME, 1.4),
     Column(terms.OPERATOR, 1.8),
     Column(wording.READ, 1.6),
-    Column(terms.OUTCOME, 1),
+    Column(terms.OUTCOME, 1.3),
     Column(terms.COUNT, 1, "right"),
     Column(wording.QUERY, 3.5),
 )

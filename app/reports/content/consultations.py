@@ -22,15 +22,15 @@ BY_PERSON = (
     Column(wording.AUTOMATED, 1.8),
 )
 EACH = (
-    Column(terms.ENTRY, 0.9, "right"),
+    Column(terms.ENTRY, 1.05, "right", mono=True),
     Column(terms.TIME, 1.4),
-    Column(terms.SUBJECT, 1.8, mono=True),
+    Column(terms.SUBJECT, 2.3, mono=True),
     Column(terms.TENANT, 1.5),
     Column(terms.MODEL, 1.7),
     Column(terms.PURPOSE, 1.5),
     Column(wording.RECIPIENT, 1.6),
     Column(terms.OUTCOME, 1.5),
-    Column(terms.RETENTION, 1.1),
+    Column(terms.RETENTION, 1.2),
 )
 
 

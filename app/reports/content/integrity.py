@@ -26,7 +26,7 @@ from app.reports.content.wording import sections, terms
 from app.reports.document import Block, Column, Lines, Paragraph, Table, Text
 from app.reports.evidence.facts import Evidence
 
-_ENTRY, _TIME, _STACKED = Column(terms.ENTRY, 1, "right"), Column(terms.TIME, 2.6), Column(terms.TIME, 1.7)
+_ENTRY, _TIME, _STACKED = Column(terms.ENTRY, 1.1, "right", mono=True), Column(terms.TIME, 2.6), Column(terms.TIME, 1.7)
 GAPS = (
     _ENTRY,
     Column(wording.FROM, 2.6),
@@ -67,14 +67,14 @@ REPORTS = (
     Column(terms.OPERATOR, 2),
     Column(wording.REPORT, 3),
     Column(wording.OF_DAY, 3),
-    Column(terms.OUTCOME, 1.2),
+    Column(terms.OUTCOME, 1.6),
     Column(terms.DETAILS, 2),
 )
 RETENTION = (
     Column(wording.CLASS, 1.5),
     Column(wording.DAYS, 1, "right"),
     Column(wording.OLDEST, 3),
-    Column(terms.ENTRY, 1, "right"),
+    Column(terms.ENTRY, 1, "right", mono=True),
     Column(wording.HELD, 1.5, "right"),
 )
 

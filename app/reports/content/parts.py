@@ -15,6 +15,9 @@ from app.reports.evidence.facts import Evidence, Listed, Logged
 PSEUDONYM_SHOWN = len("p1:") + 16
 """Version and 64 bits."""
 _PSEUDONYM = re.compile(r"p\d:[0-9a-f]{64}")
+ID_SHOWN = 12
+"""The last digits: the first ones of an id are the time at which it was made, and alike for all of a day."""
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 
 
@@ -100,6 +103,11 @@ def stacked(at: Any) -> str:
 def pseudonym(text: Text) -> Text:
     """The beginning of a pseudonym, enough to tell people of a day apart; anything else as it is. The CSV has all of it."""
     return f"{text[:PSEUDONYM_SHOWN]}{terms.CUT}" if isinstance(text, str) and _PSEUDONYM.fullmatch(text) else text
+
+
+def short_id(text: Text) -> Text:
+    """The end of an id, enough to find it in another table; anything else as it is. The CSV has all of it."""
+    return f"{terms.CUT}{text[-ID_SHOWN:]}" if isinstance(text, str) and _ID.fullmatch(text) else text
 
 
 def said(entry: Logged, member: str) -> Text:

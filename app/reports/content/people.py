@@ -44,13 +44,13 @@ REQUESTS = (
     Column(terms.ENTRIES, 1),
 )
 HANDLING = (
-    Column(terms.ENTRY, 0.9, "right"),
+    Column(terms.ENTRY, 1, "right", mono=True),
     Column(terms.TIME, 1.4),
     Column(terms.KIND, 1.5),
     Column(terms.OPERATOR, 1.5),
-    Column(terms.SUBJECT, 1.8, mono=True),
+    Column(terms.SUBJECT, 2.2, mono=True),
     Column(wording.REQUEST, 1.8, mono=True),
-    Column(terms.OUTCOME, 1.3),
+    Column(terms.OUTCOME, 1.4),
     Column(wording.GROUND, 2),
 )
 BREACHES = (

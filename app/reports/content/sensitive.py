@@ -14,6 +14,7 @@ from app.reports.content.parts import (
     numbers,
     pseudonym,
     said,
+    short_id,
     shown,
     stacked,
     table_section,
@@ -25,19 +26,19 @@ from app.reports.document import Column, Paragraph, Text, Words, both
 from app.reports.evidence.approvals import APPROVAL_KINDS
 from app.reports.evidence.facts import Evidence, Listed, Logged
 
-_ENTRY, _TIME = Column(terms.ENTRY, 0.8, "right"), Column(terms.TIME, 1.5)
-_WHO = (Column(terms.OPERATOR, 1.4), Column(terms.TENANT, 1.3), Column(terms.SUBJECT, 1.7, mono=True))
+_ENTRY, _TIME = Column(terms.ENTRY, 1.3, "right", mono=True), Column(terms.TIME, 1.7)
+_WHO = (Column(terms.OPERATOR, 1.4), Column(terms.TENANT, 1.3), Column(terms.SUBJECT, 1.95, mono=True))
 ACCESSES = (
     _ENTRY,
     _TIME,
     *_WHO,
     Column(terms.MODEL, 2.1),
-    Column(terms.PURPOSE, 1.4),
-    Column(terms.OUTCOME, 1.3, strong=True),
-    Column(terms.APPROVAL, 1.4, mono=True),
-    Column(wording.REASONS, 2.3),
+    Column(terms.PURPOSE, 1.5),
+    Column(terms.OUTCOME, 1.95, strong=True),
+    Column(terms.APPROVAL, 1.95, mono=True),
+    Column(wording.REASONS, 2.2),
 )
-UNMET = (_ENTRY, _TIME, *_WHO, Column(terms.MODEL, 1.7), Column(wording.REASONS, 2), Column(wording.INCIDENT, 1.2, "right"))
+UNMET = (_ENTRY, _TIME, *_WHO, Column(terms.MODEL, 1.7), Column(wording.REASONS, 1.8), Column(wording.INCIDENT, 1.2, "right"))
 APPROVALS = (
     _ENTRY,
     _TIME,
@@ -50,8 +51,8 @@ APPROVALS = (
     Column(wording.EXPIRES, 1.4),
 )
 STANDING = (
-    Column(terms.APPROVAL, 1.8, mono=True),
-    Column(terms.STATE, 1),
+    Column(terms.APPROVAL, 1.95, mono=True),
+    Column(terms.STATE, 1.2),
     Column(terms.TENANT, 1.4),
     Column(terms.MODEL, 1.7),
     Column(wording.ASKED_BY, 1.4),
@@ -63,10 +64,10 @@ STANDING = (
 WAIVERS = (
     _ENTRY,
     _TIME,
-    Column(terms.KIND, 1.3),
+    Column(terms.KIND, 1.5),
     *_WHO,
     Column(terms.MODEL, 1.7),
-    Column(terms.OUTCOME, 1.5),
+    Column(terms.OUTCOME, 1.65),
     Column(terms.DETAILS, 2.5),
 )
 
@@ -94,7 +95,7 @@ def _accesses(evidence: Evidence, operators: Operators) -> Section:
             _model(entry),
             said(entry, "purpose"),
             named(terms.OUTCOMES, entry.outcome),
-            shown(entry.body.get("approval_id")),
+            short_id(said(entry, "approval_id")),
             _reasons(entry),
         )
         for entry in listed.entries
@@ -125,7 +126,7 @@ def _approvals(title: Words, listed: Listed, operators: Operators, none: Words) 
             shown(entry.body.get("tenant")),
             _model(entry),
             said(entry, "purpose"),
-            shown(entry.body.get("approval_id")),
+            short_id(said(entry, "approval_id")),
             stacked(entry.body.get("expires")),
         )
         for entry in listed.entries

@@ -1,6 +1,6 @@
-"""The chapter of verdicts: one row for each clause. Pure."""
+"""The chapter of verdicts: one row for each clause, and one for each figure that is evidence, which says how it was counted. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from app.reports.clauses.clause import VERDICTS, Clause, Judged, Measured
 from app.reports.clauses.judging import number_text, tally
@@ -11,27 +11,38 @@ from app.reports.document import Column, Paragraph, Table, Text, both
 
 SUMMARY = (Column(wording.VERDICT, 3), Column(wording.CLAUSE, 1, "right"))
 EACH = (
-    Column(wording.CLAUSE, 1.6),
+    Column(wording.CLAUSE, 1.8),
     Column(wording.REQUIREMENT, 2.4),
-    Column(wording.EVIDENCE, 3.4),
-    Column(wording.VERDICT, 0.9, strong=True),
-    Column(wording.REMARK, 2.3),
+    Column(wording.EVIDENCE, 2.8),
+    Column(wording.VERDICT, 1.2, strong=True),
+    Column(wording.REMARK, 2.4),
+)
+FIGURES = (
+    Column(wording.NUMBER, 0.7, "right"),
+    Column(wording.FIGURE, 4.4),
+    Column(wording.VALUE, 1, "right"),
+    Column(wording.QUERY, 4.4),
 )
 
 
 def verdicts(judged: Sequence[Judged]) -> Chapter:
-    """All clauses with what was measured and what follows from it."""
+    """All clauses with what was measured and what follows from it. A figure is counted in one way, however many clauses it is evidence for."""
     counts = tally(judged)
     summary = Table(SUMMARY, [(both(VERDICTS[verdict]), str(counts[verdict])) for verdict in VERDICTS])
-    each = table_section(wording.EACH, EACH, [_row(one) for one in judged], wording.NONE)
-    return Chapter(
-        wording.TITLE, [Section(wording.SUMMARY, [summary]), each], [Paragraph(wording.SCOPE), Paragraph(wording.QUERIES, "note")]
-    )
+    taken = {name: one.measures[name] for one in judged for name in one.clause.evidence}
+    places = {name: place for place, name in enumerate(taken, 1)}
+    figures = [_figure(places[name], name, measured) for name, measured in taken.items()]
+    sections = [
+        Section(wording.SUMMARY, [summary]),
+        table_section(wording.EACH, EACH, [_row(one, places) for one in judged], wording.NONE),
+        Section(wording.FIGURES, [Table(FIGURES, figures) if figures else Paragraph(wording.NO_FIGURES)]),
+    ]
+    return Chapter(wording.TITLE, sections, [Paragraph(wording.SCOPE), Paragraph(wording.QUERIES, "note")])
 
 
-def _row(one: Judged) -> list[Text]:
+def _row(one: Judged, places: Mapping[str, int]) -> list[Text]:
     clause = one.clause
-    measures = [f"{place}. {_measure(name, one.measures[name])}" for place, name in enumerate(clause.evidence, 1)]
+    measures = [f"[{places[name]}] {_measure(name, one.measures[name])}" for name in clause.evidence]
     return [
         _name(clause),
         clause.requirement,
@@ -49,10 +60,17 @@ def _name(clause: Clause) -> str:
 
 
 def _measure(name: str, measured: Measured) -> str:
-    """A figure, what was counted for it, and the entries that show it."""
-    label = both(MEASURES[name].label) if name in MEASURES else name
+    """A figure and the entries that show it."""
     value = both(wording.UNKNOWN) if measured.value is None else number_text(measured.value)
-    lines = [f"{label}: {value}", *([measured.query] if measured.query else [])]
-    if measured.entries:
-        lines.append(f"{both(wording.ENTRIES)} {numbers(measured.entries)}")
-    return "\n".join(lines)
+    shown = [f"{both(wording.ENTRIES)} {numbers(measured.entries)}"] if measured.entries else []
+    return "\n".join([f"{_label(name)}: {value}", *shown])
+
+
+def _figure(place: int, name: str, measured: Measured) -> list[Text]:
+    """A figure, and what was counted for it."""
+    value = wording.UNKNOWN if measured.value is None else number_text(measured.value)
+    return [str(place), f"{_label(name)} ({name})", value, measured.query]
+
+
+def _label(name: str) -> str:
+    return both(MEASURES[name].label) if name in MEASURES else name

@@ -84,9 +84,9 @@ class Titled(Prose):
         super().__init__(setter.few(words, face, WIDTH, HEADING_LINES), setter.font, below=SPACE_BELOW[heading.level - 1])
         self.above = SPACE_ABOVE[heading.level - 1]
         self.least = self.full
-        self.begins_page = heading.level == 1
+        self.is_chapter = heading.level == 1
         self._title, self._depth, self._key = setter.font.shown(words, Counter()), depth, key
-        if self.begins_page:
+        if self.is_chapter:
             self.full += 4
 
     def split(self, _width: float, _available: float) -> list[Block]:
@@ -96,7 +96,7 @@ class Titled(Prose):
         self.canv.bookmarkHorizontal(self._key, 0, self.full)
         self.canv.addOutlineEntry(self._title, self._key, level=self._depth, closed=self._depth > 0)
         super().draw()
-        if self.begins_page:
+        if self.is_chapter:
             self.canv.setStrokeGray(RULE)
             self.canv.setLineWidth(0.8)
             self.canv.line(0, 0, WIDTH, 0)

@@ -160,24 +160,56 @@ def _story(document: Document, setter: Typesetter) -> Iterator[Flowable]:
     yield from _kept_together(_blocks(document.blocks, setter))
 
 
-def _kept_together(blocks: Iterator[Block]) -> Iterator[Flowable]:
-    """Blocks, each begun where enough of it fits; a heading never stands alone at the foot of a page."""
-    headings: list[Block] = []
+def _chapters(blocks: Iterator[Block]) -> Iterator[list[Block]]:
+    """Blocks up to the next heading of a chapter; the first of them may have none."""
+    chapter: list[Block] = []
     for block in blocks:
-        if isinstance(block, Titled):
-            headings.append(block)
-            continue
-        yield from _begun(headings, block.above + block.least)
-        headings = []
-        yield CondPageBreak(min(block.above + block.least, WHOLE_PAGE))
-        yield block
-    yield from _begun(headings, 0)
+        if _is_chapter(block) and chapter:
+            yield chapter
+            chapter = []
+        chapter.append(block)
+    if chapter:
+        yield chapter
+
+
+def _is_chapter(block: Block) -> bool:
+    return isinstance(block, Titled) and block.is_chapter
+
+
+def _kept_together(blocks: Iterator[Block]) -> Iterator[Flowable]:
+    """Blocks, each begun where enough of it fits; a heading never stands alone at the foot of a page.
+
+    A chapter is begun on a page that has others where it ends there, too.
+    """
+    for chapter in _chapters(blocks):
+        if _is_chapter(chapter[0]):
+            yield CondPageBreak(_height(chapter))
+        headings: list[Block] = []
+        for block in chapter:
+            if isinstance(block, Titled):
+                headings.append(block)
+                continue
+            yield from _begun(headings, block.above + block.least)
+            headings = []
+            yield CondPageBreak(min(block.above + block.least, WHOLE_PAGE))
+            yield block
+        yield from _begun(headings, 0)
+
+
+def _height(blocks: Sequence[Block]) -> float:
+    """Of blocks one below the other, as far as a page goes."""
+    room = 0.0
+    for block in blocks:
+        if room >= WHOLE_PAGE:
+            break
+        room += block.above + block.wrap(WIDTH, WHOLE_PAGE - room)[1] + block.below
+    return min(room, WHOLE_PAGE)
 
 
 def _begun(headings: list[Block], following: float) -> Iterator[Flowable]:
     room = following + sum(heading.above + heading.full + heading.below for heading in headings)
     for heading in headings:
-        yield CondPageBreak(WHOLE_PAGE if heading.begins_page else min(room, WHOLE_PAGE))
+        yield CondPageBreak(min(room, WHOLE_PAGE))
         yield heading
         room -= heading.above + heading.full + heading.below
 

@@ -32,7 +32,7 @@ TITLE = Face(24, 32, bold=True)
 TITLE_SECOND = Face(15, 21, grey=MUTED)
 HEADINGS = (Face(16, 22, bold=True), Face(12.5, 17.5, bold=True), Face(10.4, 15))
 """Of levels 1 to 3."""
-SPACE_ABOVE = (0.0, 14.0, 10.0)
+SPACE_ABOVE = (30.0, 14.0, 10.0)
 SPACE_BELOW = (9.0, 5.0, 3.0)
 BODY = Face(9.2, 14)
 NOTE = Face(7.6, 11, grey=MUTED)

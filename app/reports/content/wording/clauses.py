@@ -9,13 +9,16 @@ SCOPE = Words(
     "does not know is for a person. Where a clause says `to check`, nobody has compared its text with the source.",
 )
 QUERIES = Words(
-    "证据中的 kind=… 是 GET /audit/entries 的参数，from 与 to 取封面所列的当日起止；outcome 由阅读者自行对照。",
-    "Where evidence says `kind=…`, that is a parameter of GET /audit/entries, with from and to of the day as on the cover; "
-    "`outcome` is for the reader to look at.",
+    "证据前方括号中的数字是“指标的计数方法”一表的序号。表中的 kind=… 是 GET /audit/entries 的参数，from 与 to 取封面所列的当日起止；outcome 由阅读者自行对照。",
+    "The number in brackets before evidence is that of the figure in the table `How the figures were counted`. Where that says `kind=…`, it "
+    "is a parameter of GET /audit/entries, with from and to of the day as on the cover; `outcome` is for the reader to look at.",
 )
 SUMMARY = Words("结论汇总", "Verdicts in numbers")
 EACH = Words("逐条结论", "Clause by clause")
 NONE = Words("没有配置任何条款。", "No clauses are configured.")
+FIGURES = Words("指标的计数方法", "How the figures were counted")
+NO_FIGURES = Words("没有条款以软件指标为证据。", "No clause has a figure as evidence.")
+NUMBER, FIGURE, VALUE, QUERY = Words("序号", "no."), Words("指标", "figure"), Words("数值", "value"), Words("计数方法", "what was counted")
 CLAUSE = Words("条款", "clause")
 REQUIREMENT = Words("要求（转述）", "requirement, paraphrased")
 EVIDENCE = Words("证据", "evidence")

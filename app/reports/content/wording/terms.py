@@ -18,7 +18,7 @@ KINDS = {
     "quota.deleted": Words("配额删除", "quota deleted"),
     "sensitive.access": Words("访问敏感模型", "access to a sensitive model"),
     "obligation.unmet": Words("义务未确认（事件）", "obligation not confirmed (incident)"),
-    "policy.refusal": Words("规则禁止（普通模型）", "forbidden by a rule, ordinary model"),
+    "policy.refusal": Words("规则禁止", "forbidden by a rule"),
     "waiver.used": Words("使用豁免", "waiver used"),
     "decisions.minute": Words("每分钟决定计数", "decisions of a minute"),
     "approval.asked": Words("申请批准", "approval asked for"),
@@ -72,7 +72,10 @@ STATES = {
     "expired": Words("已到期", "expired"),
 }
 
-SHORTENED = Words("假名只列前 16 位，entries.csv 中有全部。", "Of pseudonyms the first 16 digits stand here; entries.csv has all.")
+SHORTENED = Words(
+    "假名只列前 16 位，批准编号只列后 12 位；entries.csv 中有全部。",
+    "Of pseudonyms the first 16 digits stand here, of the ids of approvals the last 12; entries.csv has all.",
+)
 ENTRY = Words("条目", "entry")
 ENTRIES = Words("条目", "entries")
 TIME = Words("时间（UTC）", "time (UTC)")

@@ -200,6 +200,19 @@ def test_refusals_that_stand_elsewhere_are_told_of() -> None:
     assert [english(block.text) for block in busy if isinstance(block, Paragraph)] == [elsewhere]
 
 
+def test_ids_of_approvals_are_told_by_their_ends() -> None:
+    """Where an access or a step names one, twelve digits that the list of all approvals has in full; an id that stands sealed says so."""
+    approval = "01900000-0000-7000-8000-6f6f9d5b56c9"
+    access = allowed(1, approval_id=approval)
+    (row,) = cells(mlps_of(NightLog.of(access).evidence()), "Accesses")
+    assert row[8] == "…6f6f9d5b56c9"
+    sealed = as_logged(0, allowed(1))
+    hidden = replace(
+        EMPTY, listed={"sensitive.access": Listed([replace(sealed, body={**sealed.body, "sealed": {"approval_id": "k1:x"}})], 1)}
+    )
+    assert cells(mlps_of(hidden), "Accesses")[0][8] == "sealed"
+
+
 def test_unmet_obligation_has_its_incident() -> None:
     """The access that nobody confirmed, and the entry that says so, or that there is none."""
     (row,) = cells(mlps_of(EVENTFUL), "Obligations that nobody confirmed")
@@ -209,11 +222,16 @@ def test_unmet_obligation_has_its_incident() -> None:
 
 
 def test_verdicts_have_their_evidence() -> None:
-    """A row of a clause has figure, query and numbers of entries."""
+    """A row of a clause has figures with their numbers and entries; how a figure was counted stands once, under its number."""
     rows = {row[0].split("\n")[0]: row for row in cells(mlps_of(EVENTFUL), "Clause by clause")}
     row = rows["8.1.4.11 b)"]
-    assert "1. 对敏感模型的访问 accesses to sensitive models: 5\nkind=sensitive.access" in row[2]
-    assert "条目 entries 5, 6, 7, 10, 12" in row[2]
+    figures = cells(mlps_of(EVENTFUL), "How the figures were counted")
+    (figure,) = [figure for figure in figures if figure[1].endswith("(accesses_sensitive)")]
+    assert figure[2:] == ["5", "kind=sensitive.access outcome=allowed|refused|unconfirmed"]
+    assert f"[{figure[0]}] 对敏感模型的访问 accesses to sensitive models: 5\n条目 entries 5, 6, 7, 10, 12" in row[2]
+    assert [figure[0] for figure in figures] == [str(number) for number in range(1, len(figures) + 1)]
+    assert len({figure[1] for figure in figures}) == len(figures)
+    assert not any("kind=" in row[2] for row in rows.values())
     assert row[3] == "partly met"
     assert row[4].startswith("accesses with obligations, such as masking, that nobody confirmed in time: 1")
     assert "待核实 to check" in rows["8"][0]

@@ -115,6 +115,18 @@ def test_a_heading_never_stands_alone_at_the_foot(report_font):
         assert "cell 0" in page
 
 
+def test_short_chapters_share_a_page(report_font):
+    """A chapter begins below another where all of it fits there, else on a page of its own, also where it is longer than one."""
+    few, more = ([Paragraph(f"{name} {number}", "note") for number in range(count)] for name, count in (("few", 3), ("more", 38)))
+    table = Table([Column("n", 1)], [[f"row {number}"] for number in range(200)])
+    story = [Heading("One"), *few, Heading("Two"), *few, Heading("Three"), *more, Heading("Four"), table, Heading("Five"), *few]
+    pages = page_texts(render(document(*story), report_font).pdf)
+    found = [[name for name in ("One", "Two", "Three", "Four", "Five") if re.search(rf"^{name}\b", page, re.MULTILINE)] for page in pages]
+    assert found[:4] == [[], ["One", "Two"], ["Three"], ["Four"]]
+    assert found[-1] == ["Five"]
+    assert "row 199" in pages[-1]
+
+
 HOSTILE = ['<img src="http://127.0.0.1:{port}/x"/>', "A & B", "0.1 <A <0.9", "<b>x", "&lt;&#x41;", "<para>", "%s {0}", "(a\\b)"]
 
 
