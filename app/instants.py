@@ -10,17 +10,15 @@ _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d
 
 
 def instant(text: str, field: str) -> datetime:
-    """`text` as an instant in UTC; what is finer than a microsecond is cut off. Raises BadRequest naming `field`."""
+    """`text` as an instant in UTC; what is finer than a microsecond is cut off. Raises BadRequest naming `field`, of an option with its dashes."""
     try:
         if _RFC3339.fullmatch(text):
             return datetime.fromisoformat(text.upper()).astimezone(UTC)
     except (ValueError, OverflowError):
         pass  # the form is right, but no calendar has that day or that time
-    raise BadRequest(
-        f"{field}: not an instant of RFC 3339",
-        hint="Write 2026-01-31T00:00:00Z, or an offset such as +08:00; in a URL + is %2B.",
-        field=field,
-    )
+    hint = "Write the instant as YYYY-MM-DDTHH:MM:SSZ, such as 2026-01-31T00:00:00Z, or with an offset such as +08:00"
+    in_url = "" if field.startswith("--") else "; in a URL + is %2B"
+    raise BadRequest(f"{field}: not an instant of RFC 3339", hint=f"{hint}{in_url}.", field=field)
 
 
 def rfc3339(instant: datetime) -> str:

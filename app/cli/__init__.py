@@ -8,6 +8,7 @@ import sys
 import typer
 
 from app.cli import audit, engine, key, policy, report, telemetry
+from app.cli.arguments import advice_of, refuse_empty
 from app.cli.doctor import doctor
 from app.cli.serve import serve
 from app.errors import SluiceError
@@ -27,7 +28,8 @@ for _noun, _commands in _NOUNS:
 def main() -> None:
     """Run the command line; a SluiceError prints its message and hint to stderr and exits with its code."""
     try:
+        refuse_empty(sys.argv[1:])
         app()
     except SluiceError as error:
-        print(f"sluice: {error.message}\n  {error.advice}", file=sys.stderr)
+        print(f"sluice: {error.message}\n  {advice_of(error)}", file=sys.stderr)
         sys.exit(error.exit_code)

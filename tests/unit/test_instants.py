@@ -50,6 +50,15 @@ def test_anything_else_is_refused_by_the_name_of_its_field(text: str):
     assert refused.value.field == "from"
 
 
+@pytest.mark.parametrize(("field", "in_url"), [("from", True), ("--received", False)])
+def test_the_form_to_write_is_told_where_it_was_written(field: str, in_url: bool):
+    """How + stands in a URL helps nobody at a terminal."""
+    with pytest.raises(BadRequest, match=f"^{field}: ") as refused:
+        instant("yesterday", field)
+    assert "such as 2026-01-31T00:00:00Z" in refused.value.advice
+    assert ("%2B" in refused.value.advice) == in_url
+
+
 def test_a_period_is_read_from_its_two_parameters():
     """What is given bounds it, the other side stays open, and it is told in one spelling."""
     january, february = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 2, 1, tzinfo=UTC)
