@@ -22,7 +22,7 @@ class Layer(NamedTuple):
     @classmethod
     def of_file(cls, file: Path) -> Self:
         """What a settings file has. Raises ConfigError."""
-        document = read_yaml(file)
+        document = read_yaml(file, named_by="--config")
         if not isinstance(document, dict):
             raise ConfigError(f"{file}: an empty or list document; expected settings as a mapping")
         if strange := [name for name in document if not isinstance(name, str)]:

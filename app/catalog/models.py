@@ -94,19 +94,20 @@ class ModelSpec(BaseModel):
 
 
 _SPECS = TypeAdapter(tuple[ModelSpec, ...])
+_HINT = "docs/how-to/connect-engines.md says what a model spec has."
 
 
 def load_models(path: Path) -> dict[str, ModelSpec]:
     """Model specs by id. Raises ConfigError naming file and field: an empty list is refused, a half-written file too."""
-    document = read_yaml(path)
+    document = read_yaml(path, named_by="models")
     try:
         specs = _SPECS.validate_python(document)
     except ValidationError as error:
-        raise ConfigError(f"{path}: {explain(error)}") from None
+        raise ConfigError(f"{path}: {explain(error)}", hint=_HINT) from None
     if not specs:
-        raise ConfigError(f"{path}: no models; an empty file is taken for a write in progress, not for a wish")
+        raise ConfigError(f"{path}: no models; an empty file is taken for a write in progress, not for a wish", hint=_HINT)
     models = {spec.id: spec for spec in specs}
     if len(models) != len(specs):
         twice = next(spec.id for spec in specs if sum(other.id == spec.id for other in specs) > 1)
-        raise ConfigError(f"{path}: model {twice!r} stands twice")
+        raise ConfigError(f"{path}: model {twice!r} stands twice", hint=_HINT)
     return models

@@ -22,6 +22,8 @@ from app.yaml_file import read_yaml
 FOLDER = Path(__file__).resolve().parents[3] / "reports" / "clauses"
 """The clauses that come with Sluice."""
 
+_HINT = "docs/how-to/write-a-clause.md says what a clause has, and how to check a file."
+
 ReportName = Literal["mlps", "gdpr"]
 
 
@@ -134,7 +136,10 @@ def load_clauses(known: Collection[str], folder: Path | None = None) -> Clauses:
     folder = folder or FOLDER
     paths = sorted(folder.glob("*.yaml"))
     if not paths:
-        raise ConfigError(f"{folder}: no clauses in *.yaml", hint="Name a folder of clauses in report.clauses, or leave it empty.")
+        problem = "no clauses in *.yaml" if folder.is_dir() else "no such folder"
+        raise ConfigError(
+            f"report.clauses: {folder}: {problem}", hint="Name a folder of clauses, or leave it empty.", field="report.clauses"
+        )
     found: dict[ReportName, list[Clause]] = {"mlps": [], "gdpr": []}
     places: dict[str, Path] = {}
     for path in paths:
@@ -147,13 +152,13 @@ def load_clauses(known: Collection[str], folder: Path | None = None) -> Clauses:
 
 
 def _read(path: Path) -> _File:
-    document: Any = read_yaml(path)
+    document: Any = read_yaml(path, named_by="report.clauses")
     if not isinstance(document, dict):
-        raise ConfigError(f"{path}: the file must have `report` and `clauses`")
+        raise ConfigError(f"{path}: the file must have `report` and `clauses`", hint=_HINT)
     try:
         return _File.model_validate(document)
     except ValidationError as error:
-        raise ConfigError(f"{path}: {explain_each(_with_id(detail, document) for detail in error.errors())}") from None
+        raise ConfigError(f"{path}: {explain_each(_with_id(detail, document) for detail in error.errors())}", hint=_HINT) from None
 
 
 def _with_id(detail: ErrorDetails, document: Mapping[str, Any]) -> ErrorDetails:
@@ -170,7 +175,7 @@ def _place(index: int, name: Any) -> str:
 
 def _check(clause: Clause, place: str, known: Collection[str], places: dict[str, Path]) -> None:
     if clause.id in places:
-        raise ConfigError(f"{place}.id: {clause.id!r} stands in {places[clause.id].name} already")
+        raise ConfigError(f"{place}.id: {clause.id!r} stands in {places[clause.id].name} already", hint=_HINT)
     named = [*((name, "evidence") for name in clause.evidence), *((case.measure, "cases") for case in clause.cases)]
     for name, field in named:
         if name not in known:

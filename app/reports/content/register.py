@@ -21,6 +21,7 @@ from app.yaml_file import read_yaml
 
 FILE = Path(__file__).resolve().parents[3] / "reports" / "register.yaml"
 """The register that comes with Sluice: what Sluice does, with no operator named."""
+_HINT = "docs/how-to/write-a-clause.md says what a register has; the one that comes with Sluice, reports/register.yaml, is a beginning."
 
 
 class _Part(BaseModel):
@@ -129,10 +130,10 @@ class Register:
 
 def load_register(path: Path | None = None) -> Register:
     """The register in `path`, None for the one that comes with Sluice. Raises ConfigError naming file and field."""
+    document: Any = read_yaml(path or FILE, named_by="report.register_file" if path else "")
     path = path or FILE
-    document: Any = read_yaml(path)
     try:
         file = _File.model_validate(document)
     except ValidationError as error:
-        raise ConfigError(f"{path}: {explain(error)}") from None
+        raise ConfigError(f"{path}: {explain(error)}", hint=_HINT) from None
     return Register(**{name: getattr(file, name) for name in _File.model_fields}, sm3=sm3(path.read_bytes()).hex())

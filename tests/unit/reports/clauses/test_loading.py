@@ -87,6 +87,7 @@ def test_fingerprint_is_of_names_and_texts(write: Write) -> None:
         ({"because": {"zh": "题", "en": "x"}}, "clauses[0] (x-1).because"),
         ({"cases": [CASE | {"because": {"zh": "有 {measure}", "en": "{mesure}"}}]}, "cases[0]: because: {mesure} stands for nothing"),
         ({"cases": [CASE | {"because": {"zh": "有 {measure", "en": "x"}}]}, "cases[0]: because: {measure x stands for nothing"),
+        ({"title": {"zh": {"measure": None}, "en": "x"}}, "clauses[0] (x-1).title.zh: Input should be a valid string; write it in quotes"),
         ({"remark": {"zh": "题", "en": "{measure} times"}}, "clauses[0] (x-1): remark: {measure} stands for nothing here"),
     ],
 )
@@ -97,6 +98,7 @@ def test_wrong_field_is_named(write: Write, change: dict[str, Any], named: str) 
         load_clauses(MEASURES, folder)
     assert named in caught.value.message
     assert "x.yaml" in caught.value.message
+    assert "docs/how-to/write-a-clause.md" in caught.value.advice or "Measures are" in caught.value.advice
 
 
 def test_slip_in_a_name_is_told_once(write: Write) -> None:
@@ -134,8 +136,9 @@ def test_same_id_twice_is_refused(write: Write) -> None:
 
 def test_empty_folder_is_refused(tmp_path: Path) -> None:
     """A report without clauses would look as if all was well."""
-    with pytest.raises(ConfigError, match="no clauses"):
-        load_clauses(MEASURES, tmp_path)
+    for folder, problem in ((tmp_path, "no clauses in"), (tmp_path / "none", "no such folder")):
+        with pytest.raises(ConfigError, match=rf"^report\.clauses: {folder}: {problem}"):
+            load_clauses(MEASURES, folder)
 
 
 def test_clauses_that_come_with_sluice() -> None:

@@ -75,6 +75,16 @@ def test_wrong_field_is_named(file: Path, old: str, new: str, named: str) -> Non
         load_register(file)
     assert named in caught.value.message
     assert str(file) in caught.value.message
+    assert "docs/how-to/write-a-clause.md" in caught.value.advice
+
+
+def test_missing_file_is_told_by_its_setting(tmp_path: Path) -> None:
+    """A path alone does not say which of many settings names it."""
+    for path, problem in ((tmp_path / "none.yaml", "no such file"), (tmp_path, "Is a directory")):
+        with pytest.raises(ConfigError) as caught:
+            load_register(path)
+        assert caught.value.message == f"report.register_file: {path}: {problem}"
+        assert "report.register_file" in caught.value.advice
 
 
 def test_register_is_printed(file: Path) -> None:
