@@ -6,6 +6,7 @@ A field is named by its path; its value is never repeated, since it may be a sec
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from difflib import get_close_matches
+from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -56,5 +57,12 @@ def _path(parts: Sequence[int | str]) -> str:
 def _problem(detail: ErrorDetails) -> str:
     if detail["type"] in _NO_MAPPING:
         return "must have fields with names, such as `name: value`"
-    quotes = "; write it in quotes" if detail["type"] == "string_type" and isinstance(detail["input"], int | float | date) else ""
+    quotes = "; write it in quotes" if detail["type"] == "string_type" and _lacks_quotes(detail["input"]) else ""
     return detail["msg"].removeprefix("Value error, ") + quotes
+
+
+def _lacks_quotes(value: Any) -> bool:
+    """Whether a text without quotes reads as this: a number, a date, yes or no; or a word in braces, to YAML a field without a value."""
+    if isinstance(value, dict):
+        return bool(value) and all(each is None for each in value.values())
+    return isinstance(value, int | float | date)
