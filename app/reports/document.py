@@ -33,7 +33,7 @@ class Heading:
 
     text: Text
     level: int = 1
-    """1 to 3; one of level 1 begins a chapter, and that a page, unless all of the chapter fits below the one before."""
+    """1 to 3; one of level 1 begins a chapter, and that a page, unless it has room below the one before."""
 
 
 @dataclass(frozen=True, slots=True)

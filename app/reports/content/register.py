@@ -10,7 +10,7 @@ from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, ValidationError, model_validator
 
 from app.audit.format.leaf import sm3
 from app.errors import ConfigError
@@ -33,7 +33,16 @@ def _as_text(value: Any) -> Any:
 
 
 Day = Annotated[str, BeforeValidator(_as_text), Field(pattern=r"^\d{4}-\d\d-\d\d$")]
-Said = Annotated[str, Field(min_length=1)] | BothLanguages
+
+
+def _languages(value: Any) -> str:
+    return "both" if isinstance(value, dict | BothLanguages) else "text"
+
+
+Said = Annotated[
+    Annotated[str, Field(min_length=1), Tag("text")] | Annotated[BothLanguages, Tag("both")],
+    Discriminator(_languages),  # so that what is wrong is told of the one that was meant, and by no name of a class
+]
 """In one language, or in both."""
 
 

@@ -38,7 +38,7 @@ ACCESSES = (
     Column(terms.APPROVAL, 1.95, mono=True),
     Column(wording.REASONS, 2.2),
 )
-UNMET = (_ENTRY, _TIME, *_WHO, Column(terms.MODEL, 1.7), Column(wording.REASONS, 1.8), Column(wording.INCIDENT, 1.2, "right"))
+UNMET = (_ENTRY, _TIME, *_WHO, Column(terms.MODEL, 1.7), Column(wording.REASONS, 2.2), Column(wording.INCIDENT, 1.2, "right"))
 APPROVALS = (
     _ENTRY,
     _TIME,

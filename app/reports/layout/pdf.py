@@ -44,6 +44,8 @@ DIGITS_ROOM = 17.0
 COVER_DROP = 70.0
 WHOLE_PAGE = HEIGHT - 1
 """More room than this is at the top of a page alone."""
+CHAPTER_ROOM = HEIGHT / 2
+"""Where less of a page is left, a chapter that does not end on it begins the next."""
 PAGE = Words("页", "page")
 NOT_ALL = Words("此处列出 {total} 行中的 {here} 行；CSV 文件含全部。", "{here} of {total} rows stand here; the CSV file has them all.")
 LACKING = Words(
@@ -179,11 +181,11 @@ def _is_chapter(block: Block) -> bool:
 def _kept_together(blocks: Iterator[Block]) -> Iterator[Flowable]:
     """Blocks, each begun where enough of it fits; a heading never stands alone at the foot of a page.
 
-    A chapter is begun on a page that has others where it ends there, too.
+    A chapter is begun on a page that has others where it ends there, too, or where half of the page is left.
     """
     for chapter in _chapters(blocks):
         if _is_chapter(chapter[0]):
-            yield CondPageBreak(_height(chapter))
+            yield CondPageBreak(_height(chapter, CHAPTER_ROOM))
         headings: list[Block] = []
         for block in chapter:
             if isinstance(block, Titled):
@@ -196,14 +198,14 @@ def _kept_together(blocks: Iterator[Block]) -> Iterator[Flowable]:
         yield from _begun(headings, 0)
 
 
-def _height(blocks: Sequence[Block]) -> float:
-    """Of blocks one below the other, as far as a page goes."""
+def _height(blocks: Sequence[Block], most: float) -> float:
+    """Of blocks one below the other, or `most` where it is more: what comes then is not set yet."""
     room = 0.0
     for block in blocks:
-        if room >= WHOLE_PAGE:
+        if room >= most:
             break
-        room += block.above + block.wrap(WIDTH, WHOLE_PAGE - room)[1] + block.below
-    return min(room, WHOLE_PAGE)
+        room += block.above + block.wrap(WIDTH, most - room)[1] + block.below
+    return min(room, most)
 
 
 def _begun(headings: list[Block], following: float) -> Iterator[Flowable]:

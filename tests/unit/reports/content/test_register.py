@@ -65,6 +65,8 @@ def test_register_is_read(file: Path) -> None:
         ("    purposes: running models\n", "", "activities[1].purposes"),
         ('version: "7"', "version: 7", "version"),
         ("changed:", "changd:", "changd"),
+        ("purposes: running models", "purposes: 7", "activities[1].purposes.text: Input should be a valid string; write it in quotes"),
+        ("purposes: running models", "purposes: {zh: 题}", "activities[1].purposes.both.en: Field required"),
     ],
 )
 def test_wrong_field_is_named(file: Path, old: str, new: str, named: str) -> None:
