@@ -76,7 +76,10 @@ def on_shelf(var: Path) -> list[str]:
 
 
 def test_a_night_survives_whatever_ends_its_maker(var: Path, database_urls: DatabaseUrls):
-    """Killed, nothing of it has a name, and the next run makes it, once; asked to end, nothing of it stays. What is there then is valid."""
+    """Killed, nothing of it has a name, and the next run makes it, once; asked to end, nothing of it stays. What is there then is valid.
+
+    Without the keys that signed it no other night is signed: new ones are not made by the way.
+    """
     assert ended(var, signal.SIGKILL) == -signal.SIGKILL
     assert on_shelf(var) == [f".making-{REPORT}"]
     assert ended(var, signal.SIGTERM) == 128 + signal.SIGTERM
@@ -90,6 +93,11 @@ def test_a_night_survives_whatever_ends_its_maker(var: Path, database_urls: Data
     assert (row["report"], row["verdict"], row["decisions"]) == (REPORT, "valid", 119)
     with psycopg.connect(conninfo(database_urls.log)) as connection:
         assert connection.execute("SELECT count(*) FROM audit.body WHERE kind = 'report.made'").fetchone() == (1,)
+
+    (var / "report-keys").rename(var / "away")
+    lost = ran(var, "nightly", "--date", str(YESTERDAY.day), "--again")
+    assert (lost.returncode, on_shelf(var), (var / "report-keys").exists()) == (2, [REPORT], False)
+    assert "`sluice report keys init` makes new keys" in lost.stderr
 
 
 def test_a_report_for_a_person_that_is_ended_leaves_nothing(var: Path, tmp_path: Path):

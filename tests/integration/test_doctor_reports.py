@@ -88,6 +88,7 @@ def test_wording_that_the_font_lacks_is_named(tmp_path: Path):
         ({"report": {"register_file": "none.yaml"}}, "clauses", "fail", "none.yaml"),
         ({"report": {"path": "sluice.yaml"}}, "reports", "fail", "sluice.yaml: Not a directory"),
         ({"report": {"keys": "keys"}}, "reportkeys", "warn", "has no signer yet"),
+        ({"report": {"keys": "sluice.yaml"}}, "reportkeys", "fail", "report.keys: "),
         ({"report": {"keys": "audit-keys"}}, "reportkeys", "fail", "the report keys are not the log's"),
         ({}, "logroot", "warn", "report.log_root is not set: the first reports call the log unchecked"),
         ({"report": {"log_root": "none.pem"}}, "logroot", "fail", "none.pem: No such file"),

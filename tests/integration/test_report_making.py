@@ -279,12 +279,16 @@ async def test_where_nobody_knows_whether_the_entry_was_committed_the_log_tells(
     assert [entry["outcome"] for entry in await over.made()].count("done") == 1
 
 
-async def test_a_folder_that_was_taken_away_is_not_made_again_unasked(over: NightLife):
+async def test_a_folder_that_was_taken_away_is_not_made_again_unasked(over: NightLife, capsys: pytest.CaptureFixture[str]):
     """The log has it; who archived the folder does not get another one each night."""
     await over.maker().make(DAY)
     shutil.rmtree(over.shelf / FIRST)
     outcome = await over.maker().make(DAY)
     assert (outcome.fresh, outcome.here, over.folders()) == (False, False, [])
+    await make_missing(over.maker(), "UTC")
+    told = capsys.readouterr()
+    assert told.out.endswith("nothing to make: the log says that each night of UTC that is over was made\n")
+    assert told.err == f"1 of what was made in the last year is not in {over.shelf}: `sluice report list` names it\n"
     assert (await over.maker().make(DAY, again=True)).report == SECOND
 
 

@@ -70,6 +70,8 @@ def _none(settings: "Settings", folder: Path, signed: "SignedBefore | None") -> 
     from app.signing.key_files import root_file
     from app.signing.uses import REPORTS
 
+    if folder.exists() and not folder.is_dir():
+        return Finding(NAME, "fail", f"{REPORTS.keys_field}: {folder}: is no folder", "Name a folder, or leave it empty.")
     if settings.report.at == OFF and root_file(folder).exists():
         return Finding(NAME, "ok", f"{folder}: the root alone, to check under: reports are signed elsewhere")
     if signed:
