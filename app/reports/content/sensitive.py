@@ -9,7 +9,6 @@ from app.reports.content.parts import (
     Operators,
     Section,
     fill,
-    joined,
     named,
     numbers,
     pseudonym,
@@ -183,13 +182,13 @@ def _model(entry: Logged) -> str:
     return f"{model}\n{both(action if not isinstance(action, str) else named(terms.ACTIONS, action))}"
 
 
-def _reasons(entry: Logged) -> Text:
-    """Why it ended so, and what the gateway owed or said that it met."""
+def _reasons(entry: Logged) -> str:
+    """Why it ended so, and what the gateway owed or said that it met; codes once, for the same reason as the model."""
     body = entry.body
-    found: list[Text] = []
+    found: list[str] = []
     if reasons := reasons_text(body.get("reasons")):
         found.append(reasons)
     for member, words in (("obligations", wording.OWED), ("obligations_met", wording.MET)):
         if codes := body.get(member):
-            found.append(fill(words, codes=", ".join(map(shown, codes)) if isinstance(codes, list) else shown(codes)))
-    return joined(found, "\n") if found else terms.DASH
+            found.append(f"{both(words)}: {', '.join(map(shown, codes)) if isinstance(codes, list) else shown(codes)}")
+    return "\n".join(found) or terms.DASH

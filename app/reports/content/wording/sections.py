@@ -30,8 +30,7 @@ SENSITIVE = Words("敏感模型", "Sensitive models")
 ACCESSES = Words("访问", "Accesses")
 NO_ACCESSES = Words("当日没有对敏感模型的访问。", "Nobody asked for a sensitive model on this day.")
 REASONS = Words("原因与义务", "reasons and obligations")
-MET = Words("已履行：{codes}", "met: {codes}")
-OWED = Words("须履行：{codes}", "owed: {codes}")
+MET, OWED = Words("已履行", "met"), Words("须履行", "owed")
 UNCOVERED = Words(
     "下列租户与敏感模型，被允许的决定多于日志中的访问：{tenants}",
     "For these tenants and sensitive models more decisions were allowed than the log has accesses: {tenants}",

@@ -180,8 +180,8 @@ def test_accesses_say_what_was_owed_and_met() -> None:
     """Outcome, approval, reasons, obligations; a sealed purpose is said to be sealed."""
     rows = {row[0]: row for row in cells(mlps_of(EVENTFUL), "Accesses")}
     assert rows["7"][7:] == ["refused", "—", "sensitive_role (sensitive_models)"]
-    assert rows["10"][7:] == ["unconfirmed", "approval-1", "owed: mask_fields"]
-    assert rows["11"][7:] == ["confirmed", "approval-1", "met: mask_fields"]
+    assert rows["10"][7:] == ["unconfirmed", "approval-1", "须履行 owed: mask_fields"]
+    assert rows["11"][7:] == ["confirmed", "approval-1", "已履行 met: mask_fields"]
     assert rows["7"][4:6] == ["p1:" + "a" * 16 + "…", "mdl-fin-risk-v3\n推理 inference"]
     sealed = as_logged(0, allowed(1))
     body = {**sealed.body, "purpose": None, "sealed": {"purpose": "k1:x"}}
