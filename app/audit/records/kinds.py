@@ -116,7 +116,9 @@ KINDS = {
         _DECISION,
         outcomes="unmet",
     ),
-    "policy.refusal": _kind("A rule forbade a request for an ordinary model.", "decision_id model policy_revision reasons", _DECISION, outcomes="refused"),
+    "policy.refusal": _kind(
+        "A rule forbade a request for an ordinary model.", "decision_id model policy_revision reasons", _DECISION, outcomes="refused"
+    ),
     "waiver.used": _kind(
         "Rules lifted a refusal of other rules for a request, which then was allowed or refused for other reasons.",
         "decision_id model policy_revision waived",
