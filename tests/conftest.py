@@ -28,6 +28,7 @@ pytest_plugins = [
     "tests.fixtures.verifiers",
     "tests.fixtures.report_font",
     "tests.fixtures.making",
+    "tests.fixtures.reports_api",
 ]
 
 
