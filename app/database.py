@@ -35,8 +35,8 @@ FROM pg_roles WHERE rolname = current_user
 
 DISK_FULL = "53100"
 """PostgreSQL's code for it; no setting of ours is wrong then."""
-UNKNOWN_OBJECT = ("3F000", "42P01", "42703", "42883")
-"""Its codes for a schema, table, column or function that is not there: every statement is ours, so the database is older than we are."""
+UNKNOWN_OBJECT = ("3F000", "42P01", "42703")
+"""Its codes for a schema, table or column that is not there: every statement is ours, so the database is older than we are."""
 
 
 class DatabaseDown(DependencyDown):
@@ -47,7 +47,7 @@ class DatabaseDown(DependencyDown):
 
 
 class SchemaBehind(DatabaseDown):
-    """The database lacks a table, a column or a function that this version of Sluice works with."""
+    """The database lacks a table or a column that this version of Sluice works with."""
 
     code = "schema_behind"
     hint = "Start `sluice serve` of this version once: it brings the schema up to date."

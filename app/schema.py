@@ -8,10 +8,9 @@ import asyncio
 import os
 from pathlib import Path
 
-import psycopg
-from sqlalchemy import create_engine, exc, pool, text
+from sqlalchemy import Connection, create_engine, exc, pool, text
 
-from app.database import DatabaseDown, conninfo
+from app.database import DatabaseDown
 from app.errors import SluiceError
 
 MIGRATIONS = Path(__file__).resolve().parents[1] / "migrations"
@@ -34,44 +33,40 @@ class SchemaAhead(SluiceError):
 
 async def migrate(owner_url: str) -> None:
     """Bring the schema to SCHEMA; several processes may ask at once. Raises SchemaAhead, DatabaseDown."""
+    await asyncio.to_thread(_migrate, owner_url)
+
+
+def _migrate(owner_url: str) -> None:
+    engine = create_engine(owner_url, poolclass=pool.NullPool, hide_parameters=True)
     try:
-        found = await _version(owner_url)
-    except psycopg.Error as error:
-        raise _not_migrated(error) from None
-    if found > SCHEMA:
+        with engine.connect() as connection:
+            if not _is_behind(connection):
+                return
+            connection.execute(text(f"SET lock_timeout = '{_WAIT_S}s'"))
+            connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _LOCK})
+            connection.commit()  # the lock is the session's; Alembic opens transactions of its own
+            if _is_behind(connection):  # and not brought to ours, or beyond it, by another replica meanwhile
+                _upgrade(connection)
+    except exc.DBAPIError as error:
+        raise DatabaseDown(f"the schema was not migrated: {error.orig}") from None
+
+
+def _is_behind(connection: Connection) -> bool:
+    """Whether there is something to migrate. Raises SchemaAhead."""
+    noted = connection.scalar(text("SELECT to_regclass('registry.alembic_version')"))
+    found = connection.scalar(text("SELECT max(version_num) FROM registry.alembic_version")) if noted else None
+    connection.rollback()
+    if found and found > SCHEMA:
         raise SchemaAhead(f"the schema of the database is {found}; this version of Sluice knows {SCHEMA}")
-    if found != SCHEMA:
-        await asyncio.to_thread(_upgrade, owner_url)
+    return bool(found != SCHEMA)
 
 
-async def _version(owner_url: str) -> str:
-    """What Alembic has noted in the database; empty in one that was never migrated."""
-    async with await psycopg.AsyncConnection.connect(conninfo(owner_url)) as connection:
-        cursor = await connection.execute("SELECT to_regclass('registry.alembic_version') IS NOT NULL")
-        if not (await cursor.fetchall())[0][0]:
-            return ""
-        cursor = await connection.execute("SELECT coalesce(max(version_num), '') FROM registry.alembic_version")
-        return str((await cursor.fetchall())[0][0])
-
-
-def _upgrade(owner_url: str) -> None:
+def _upgrade(connection: Connection) -> None:
     """`migrations/env.py` finds the locked connection in `config.attributes["connection"]`."""
     from alembic import command
     from alembic.config import Config
 
     config = Config()
     config.set_main_option("script_location", os.fspath(MIGRATIONS).replace("%", "%%"))
-    engine = create_engine(owner_url, poolclass=pool.NullPool, hide_parameters=True)
-    try:
-        with engine.connect() as connection:
-            connection.execute(text(f"SET lock_timeout = '{_WAIT_S}s'"))
-            connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _LOCK})
-            connection.commit()  # the lock is the session's; Alembic opens transactions of its own
-            config.attributes["connection"] = connection
-            command.upgrade(config, "head")
-    except exc.DBAPIError as error:
-        raise _not_migrated(error.orig) from None
-
-
-def _not_migrated(error: BaseException | None) -> DatabaseDown:
-    return DatabaseDown(f"the schema was not migrated: {error}")
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")

@@ -1,6 +1,7 @@
 """An advisory lock of PostgreSQL that a session of its own holds: who loses the connection loses the lock, and what that session could still say.
 
-When down: DatabaseDown within the time that was given; the server frees the lock of a session that ends.
+When down: DatabaseDown within the time that was given, and some 10 s later where the server hangs in a statement, which psycopg
+tries to cancel first; the server frees the lock of a session that ends.
 """
 
 import asyncio

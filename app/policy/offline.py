@@ -21,7 +21,7 @@ from app.policy.schema import why_undefined
 _CAPABILITIES = "capabilities.json"
 _UNDEFINED = "undefined ref: "
 _DOUBLED = re.compile(r'yaml: .*mapping key "(?P<key>[^"]+)" already defined', re.DOTALL)
-_EVAL_TIMEOUTS = ("2s", "6s")
+_EVAL_TIMEOUTS = ("2s", "5s")
 """All examples together take milliseconds. What is not done by then is asked once more with longer: a machine may have been
 busy for seconds, which is no verdict on the rules, and a rule that does not end then either does not end."""
 _CANCELLED = "eval_cancel_error"
@@ -98,9 +98,9 @@ async def evaluate(
         group.name: {name: restrict(question, group) for name, question in named.items() if applies(question, group)}
         for group, named in questions
     }
-    document: Any = {}
+    document, stdin = {}, orjson.dumps(asked)
     for within in _EVAL_TIMEOUTS:
-        document = await _evaluated(work, modules, orjson.dumps(asked), within)
+        document = await _evaluated(work, modules, stdin, within)
         if not any(error.get("code") == _CANCELLED for error in document.get("errors", ())):
             break
     else:
@@ -113,10 +113,10 @@ async def evaluate(
     return answers
 
 
-async def _evaluated(work: Workspace, modules: Iterable[str], asked: bytes, within: str) -> Any:
+async def _evaluated(work: Workspace, modules: Iterable[str], stdin: bytes, within: str) -> Any:
     data = (f"--data={name}" for name in modules)
     options = ["--format=json", f"--timeout={within}", work.capabilities, "--stdin-input"]
-    return (await work.run("eval", *options, *data, "data.sluice.entry.answer", stdin=asked)).json()
+    return (await work.run("eval", *options, *data, "data.sluice.entry.answer", stdin=stdin)).json()
 
 
 def restrict(question: Mapping[str, Any], group: Group) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import orjson
 from app.errors import ConfigError, DependencyDown
 
 RUN_TIMEOUT_S = 8.0
-"""No check takes a tenth of it, so what takes longer is stuck; and serve, which waits for it, must end within 10 s."""
+"""Runs take a tenth of it, or end by a shorter time-out of their own; what takes longer is stuck. And serve, which waits for it, must end within 10 s."""
 
 _AT_ONCE = 2
 """Programs at once: each is one short CPU-bound run, and the requests of a serve that checks must be answered meanwhile."""

@@ -442,7 +442,7 @@ async def test_a_rule_that_does_not_end_is_refused_and_a_late_machine_is_not_bla
     rego_folder: Path, opa_binary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Examples that are not answered in time are asked once more with longer; only what does not end then is refused."""
-    monkeypatch.setattr("app.policy.offline._EVAL_TIMEOUTS", ("1ms", "8s"))
+    monkeypatch.setattr("app.policy.offline._EVAL_TIMEOUTS", ("1ms", "5s"))
     await compile_policy(rego_folder, opa_binary)
 
     monkeypatch.setattr("app.policy.offline._EVAL_TIMEOUTS", ("1ms", "300ms"))
