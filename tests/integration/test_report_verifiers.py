@@ -14,9 +14,9 @@ from app.reports.checking.check import check
 from app.reports.checking.result import Result
 from app.reports.checking.text import lines
 from app.signing.certificates import Certificate
-from tests.fixtures.report_cases import ReportCase, flipped, report_cases
+from tests.fixtures.report_cases import ReportCase, report_cases
 from tests.fixtures.report_verifiers import STATUS, Said, all_say, run_script
-from tests.fixtures.signed_reports import Keys, beside, night
+from tests.fixtures.signed_reports import Keys, beside, flipped, night
 from tests.fixtures.verifiers import KEPT, PROGRAM
 
 CASES = {case.name: case for case in report_cases()}

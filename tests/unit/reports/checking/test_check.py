@@ -12,8 +12,7 @@ from app.reports.checking import pdf, source
 from app.reports.checking.check import check
 from app.reports.checking.result import Result
 from app.reports.checking.text import NOTICE, lines
-from tests.fixtures.report_cases import flipped, pdf_with_pades
-from tests.fixtures.signed_reports import CSV, Keys, beside, night, page, signed_pdf
+from tests.fixtures.signed_reports import CSV, Keys, beside, flipped, night, page, pdf_with_pades, signed_pdf
 
 KEYS = Keys.make()
 ROOT = KEYS.root
