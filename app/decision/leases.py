@@ -30,7 +30,8 @@ class Leases:
 
         The answer names what is owed still. A code that the decision never had is flagged and not refused, as an implausible count
         is: the tokens are known by now, and a refused report may not come again. It is flagged only while something is owed, since
-        nothing of what was owed is known afterwards, and the same report again has to get the same answer.
+        nothing of what was owed is known afterwards. So the report that confirms gets the same answer when it comes again, and an
+        earlier one that left something out hears how things stand by then.
         Raises NotFound for an unknown or forgotten lease. A later report can still confirm, as long as the lease is known.
         """
         usage = Usage(report.prompt_tokens, report.completion_tokens, report.cached_tokens, report.outcome)
@@ -43,7 +44,7 @@ class Leases:
         if not owed and await self._limiter.take_note(lease_id) is not None:
             await self._records.confirm(access)
         unknown = bool(owed) and access.unknown(codes)
-        if unknown and not settlement.repeated:
+        if unknown:  # a repeat, too: what is repeated is told by its tokens, and its codes may be others
             self._flags.labels(UNKNOWN_OBLIGATION).inc()
         return _document(settlement, owed, (UNKNOWN_OBLIGATION,) if unknown else ())
 

@@ -79,7 +79,28 @@ async def test_less_than_everything_leaves_it_unconfirmed(desk, met, flags):
     assert desk.confirmed == []
     assert (settled["freed"], settled["flags"], settled["obligations_owed"]) == (True, flags, ["log", "mask"])
     assert again == settled | {"repeated": True}
-    assert desk.metrics.registry.get_sample_value("sluice_settle_flags_total", {"flag": "unknown_obligation"}) == (1 if flags else None)
+    assert desk.metrics.registry.get_sample_value("sluice_settle_flags_total", {"flag": "unknown_obligation"}) == (2 if flags else None)
+
+
+async def test_a_wrong_code_is_counted_whichever_report_brings_it(desk):
+    """A report that adds nothing but a wrong code counts as flagged, though its tokens were told before."""
+    first = await desk.settle(prompt_tokens=1, completion_tokens=1)
+    second = await desk.settle(prompt_tokens=1, completion_tokens=1, obligations_met=["masking"])
+
+    assert (first["flags"], second["flags"], second["repeated"]) == ([], ["unknown_obligation"], True)
+    assert desk.metrics.registry.get_sample_value("sluice_settle_flags_total", {"flag": "unknown_obligation"}) == 1
+
+
+async def test_a_late_repeat_hears_what_is_owed_by_then(desk):
+    """A report of a part that comes again after all was confirmed owes nothing any more; the one that confirmed gets its own answer."""
+    part, whole = {"obligations_met": ["mask", "no-log"]}, {"obligations_met": ["mask", "log", "other"]}
+    early, confirming = await desk.settle(**part), await desk.settle(**whole)
+    late, again = await desk.settle(**part), await desk.settle(**whole)
+
+    assert (early["obligations_owed"], early["flags"]) == (["log", "mask"], ["estimated", "unknown_obligation"])
+    assert late == early | {"repeated": True, "obligations_owed": [], "flags": ["estimated"]}
+    assert again == confirming
+    assert desk.confirmed == [OWED]
 
 
 async def test_an_access_that_owes_nothing_is_settled_as_any_other(desk):
