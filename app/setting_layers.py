@@ -20,9 +20,9 @@ class Layer(NamedTuple):
     given: dict[str, Any]
 
     @classmethod
-    def of_file(cls, file: Path) -> Self:
-        """What a settings file has. Raises ConfigError."""
-        document = read_yaml(file, named_by="--config")
+    def of_file(cls, file: Path, *, named_by: str) -> Self:
+        """What a settings file has, which the option `named_by` names. Raises ConfigError."""
+        document = read_yaml(file, named_by=named_by)
         if not isinstance(document, dict):
             raise ConfigError(f"{file}: an empty or list document; expected settings as a mapping")
         if strange := [name for name in document if not isinstance(name, str)]:

@@ -104,12 +104,13 @@ def settings_file(given: Path | None, var: Path) -> Path | None:
     return given or (beside_data if os.path.isfile(beside_data) else None)  # noqa: PTH113 - a closed folder is none, not an error
 
 
-def load_settings(file: Path | None = None, overrides: tuple[str, ...] = ()) -> Settings:
+def load_settings(file: Path | None = None, overrides: tuple[str, ...] = (), *, given: bool = True) -> Settings:
     """Settings from file, environment and `section.name=value` overrides, the later winning. Raises ConfigError.
 
+    `given`: whether --config names the file, which an error about it says then.
     Relative paths become absolute: they are relative to the file's folder, without a file to the working directory.
     """
-    layers = [Layer.of_file(file)] if file else []
+    layers = [Layer.of_file(file, named_by="--config" if given else "")] if file else []
     layers += [Layer("environment", _environment()), *map(Layer.of_option, overrides)]
     try:
         settings = Settings(**laid_over_each_other(layers))

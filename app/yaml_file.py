@@ -24,13 +24,21 @@ class _UniqueKeyLoader(yaml.SafeLoader):
 
 
 def read_yaml(path: Path, *, named_by: str = "") -> Any:
-    """The document in `path`, which the setting or option `named_by` names, duplicate keys refused. Raises ConfigError with file and line."""
+    """The document in `path`, duplicate keys refused; `named_by`: the setting or option that names it, if any.
+
+    Raises ConfigError with file and line.
+    """
     try:
         return yaml.load(path.read_text("utf-8"), Loader=_UniqueKeyLoader)  # noqa: S506 - a SafeLoader subclass
     except OSError as error:
         what = f"{named_by}: {path}" if named_by else path
-        hint = f"Name a file that is there and that this user may read with {named_by}." if named_by else "Restore it from the repository."
         problem = "no such file" if isinstance(error, FileNotFoundError) else error.strerror
-        raise ConfigError(f"{what}: {problem}", hint=hint, field=named_by or None) from None
+        raise ConfigError(f"{what}: {problem}", hint=_remedy(error, named_by), field=named_by or None) from None
     except (yaml.YAMLError, AttributeError, TypeError, ValueError, RecursionError) as error:  # PyYAML raises all of these on bad files
         raise ConfigError(f"{path}: {error}", hint=_HOW_TO_WRITE) from None
+
+
+def _remedy(error: OSError, named_by: str) -> str:
+    if named_by:
+        return f"Name a file that is there and that this user may read with {named_by}."
+    return "Let this user read it." if isinstance(error, PermissionError) else "Restore it from the repository."

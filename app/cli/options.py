@@ -21,7 +21,7 @@ def settings_of(config: Path | None, var: Path, overrides: list[str] | None) -> 
     """The settings that the options name. Raises ConfigError."""
     from app.settings import load_settings, settings_file
 
-    return load_settings(settings_file(config, var), tuple(overrides or ()))
+    return load_settings(settings_file(config, var), tuple(overrides or ()), given=config is not None)
 
 
 def quiet_settings_of(config: Path | None, var: Path, overrides: list[str] | None, process: str) -> "Settings":

@@ -1,7 +1,11 @@
 """Settings: file, environment and overrides, the later winning; every mistake names its field."""
 
+from errno import EACCES
+from pathlib import Path
+
 import pytest
 
+from app.cli.options import settings_of
 from app.errors import ConfigError
 from app.settings import RULES, load_settings
 
@@ -104,6 +108,27 @@ def test_a_missing_file_is_named(tmp_path):
     """The error says which file."""
     with pytest.raises(ConfigError, match=r"absent\.yaml"):
         load_settings(tmp_path / "absent.yaml")
+
+
+def test_a_file_that_this_user_may_not_read_is_told_by_where_it_came_from(tmp_path, monkeypatch):
+    """The option is named where it named the file; of the one that lies in --var, which nobody named, the file alone."""
+    (tmp_path / "sluice.yaml").write_text("", "utf-8")
+
+    def closed(_path, *_encoding):
+        raise PermissionError(EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_text", closed)
+    told = []
+    for option in (None, tmp_path / "sluice.yaml"):
+        with pytest.raises(ConfigError) as refused:
+            settings_of(option, tmp_path, None)
+        told.append((refused.value.message, refused.value.field, refused.value.advice))
+
+    problem = f"{tmp_path}/sluice.yaml: Permission denied"
+    assert told == [
+        (problem, None, "Let this user read it."),
+        (f"--config: {problem}", "--config", "Name a file that is there and that this user may read with --config."),
+    ]
 
 
 @pytest.mark.parametrize(

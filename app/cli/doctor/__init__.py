@@ -47,7 +47,7 @@ def _examine(config: Path | None, var: Path, overrides: tuple[str, ...]) -> Iter
 
     file = settings_file(config, var)
     try:
-        settings = load_settings(file, overrides)
+        settings = load_settings(file, overrides, given=config is not None)
     except ConfigError as error:
         yield Finding("settings", "fail", error.message, error.advice)
         return
