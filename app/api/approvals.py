@@ -116,7 +116,7 @@ class _Shown:
             return None
         return (
             f"models.yaml asks for no approval of {approval.model}: requests are decided without this one, unless a rule of yours reads it. "
-            "Write approval: true into its sensitive section there to close it without one."
+            f"To close {approval.model} without one, give it a sensitive section with approval: true there."
         )
 
     async def opened(self, approvals: list[Approval], query: Mapping[str, Any], by: Principal) -> list[ApprovalAnswer]:

@@ -27,12 +27,13 @@ from app.audit.people.people import People
 from app.audit.reading.log import Log
 from app.audit.reading.refusals import Refusals
 from app.auth.keys import Principal
+from app.catalog.models import ModelSpec
 from app.clock import ManualClock
 from app.database import DatabaseUrls, conninfo, create_engine
 from app.instants import rfc3339
 from app.observability.metrics import Metrics
 from app.setting_sections import DatabaseSettings
-from tests.fixtures.approvals import approvals_of, caller
+from tests.fixtures.approvals import SPECS, approvals_of, caller
 from tests.fixtures.asgi import Reply, call
 from tests.fixtures.postgres import TIMEOUT_MS, rows_of
 from tests.fixtures.registry import registry_of
@@ -195,8 +196,8 @@ async def test_what_is_answered(office: Office):
     assert (opened["asked"]["reason"], opened["answered"]["reason"]) == (REASON, "seen")
 
 
-async def test_one_that_changes_nothing_says_so(office: Office):
-    """An approval of a model whose spec asks for none is taken, with a warning to who asks and who answers, for as long as it is open."""
+async def test_one_that_changes_nothing_says_so(office: Office, monkeypatch: pytest.MonkeyPatch):
+    """An approval of a model whose spec asks for none, or is no sensitive one by now, is told so with a warning for as long as it is open."""
     asked = (await office.send("POST", "", office.wish(model="without"))).json
     needed = await office.ask()
     listed = {one["id"]: one for one in (await office.send("GET", "?state=asked", role="approver")).json["approvals"]}
@@ -206,6 +207,13 @@ async def test_one_that_changes_nothing_says_so(office: Office):
     assert asked["warning"].startswith("models.yaml asks for no approval of without: ")
     assert listed[asked["id"]]["warning"] == approved["warning"] == asked["warning"]
     assert (listed[needed]["warning"], "warning" in revoked) == (None, False)
+
+    monkeypatch.setitem(SPECS, "m", ModelSpec(id="m"))
+    opened = (await office.send("GET", f"/{needed}", role="auditor")).json["warning"]
+    assert opened == (
+        "models.yaml asks for no approval of m: requests are decided without this one, unless a rule of yours reads it. "
+        "To close m without one, give it a sensitive section with approval: true there."
+    )
 
 
 async def test_who_reads_reasons_is_recorded_first(office: Office):
