@@ -199,7 +199,7 @@ def _kept_together(blocks: Iterator[Block]) -> Iterator[Flowable]:
 
 
 def _height(blocks: Sequence[Block], most: float) -> float:
-    """Of blocks one below the other, or `most` where it is more: what comes then is not set yet."""
+    """Of blocks one below the other, or `most` where it is more: rows of tables that come then are not set for it."""
     room = 0.0
     for block in blocks:
         if room >= most:
