@@ -1,6 +1,6 @@
 """The folder of finished nights: one folder each, which takes its name when it is whole and is never written to again.
 
-Names come from manifests alone: nothing that a caller writes becomes a path. What else lies there, half a night among it, is no report.
+Names come from manifests alone, but for a few that are fixed: nothing that a caller writes becomes a path. What else lies there, half a night among it, is no report.
 When down: a folder that cannot be read is ShelfDown; reports that were made stay where they are.
 """
 
@@ -19,7 +19,7 @@ REPORT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}-[a-z0-9-]{1,80}-[1-9][0-9]{0,3}
 """The id of a report: day, zone, number."""
 _FILE = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
 _BESIDE = (SIGNATURE_SUFFIX, TIME_STAMP_SUFFIX)
-_NOT_LISTED = (MANIFEST, *(MANIFEST + suffix for suffix in _BESIDE), ROOT, SCRIPT)
+_FIXED = (MANIFEST, *(MANIFEST + suffix for suffix in _BESIDE), ROOT, SCRIPT)
 
 
 class ShelfDown(DependencyDown):
@@ -94,18 +94,26 @@ class Shelf:
     def names(self, report: str, manifest: Manifest) -> list[str]:
         """Names of all files that belong to `manifest` and are there: what it lists, signatures, and what is for checking."""
         listed = [line.name for line in manifest.files if _FILE.fullmatch(line.name)]
-        wanted = [*(f"{name}{suffix}" for name in listed for suffix in ("", *_BESIDE)), *_NOT_LISTED]
+        wanted = [*(f"{name}{suffix}" for name in listed for suffix in ("", *_BESIDE)), *_FIXED]
         return [name for name in wanted if _regular(self.path / report / name) is not None]
 
     def file(self, report: str, name: str) -> ShelvedFile:
-        """One file of a report. Raises UnknownReport where the manifest does not name it or it is no plain file, ShelfDown, NotAManifest."""
+        """One file of a report. Raises UnknownReport where the manifest does not name it or it is no plain file, ShelfDown, NotAManifest.
+
+        A fixed name needs no manifest: one that was broken is evidence.
+        """
+        sm3 = None if name in _FIXED else self._digest_of(report, name)
+        path = self.folder(report) / name
+        if found := _regular(path):
+            return ShelvedFile(path, found, sm3)
+        raise _no_file(report)
+
+    def _digest_of(self, report: str, name: str) -> str | None:
+        """SM3 in hex, as the manifest has it; None for a signature. Raises UnknownReport for what does not belong to it."""
         manifest = self.manifest(report)
-        if name in self.names(report, manifest):
-            path = self.path / report / name
-            found = _regular(path)
-            if found is not None:
-                return ShelvedFile(path, found, next((line.sm3 for line in manifest.files if line.name == name), None))
-        raise UnknownReport(f"file: {report} has none of that name", field="file")
+        if name not in self.names(report, manifest):
+            raise _no_file(report)
+        return next((line.sm3 for line in manifest.files if line.name == name), None)
 
 
 def shelf_folder(path: str, var: Path) -> Path:
@@ -117,6 +125,10 @@ def order(report: str) -> tuple[str, str, int]:
     """By day, zone and number; `report` is an id."""
     night, _, number = report.rpartition("-")
     return night[:10], night[11:], int(number)
+
+
+def _no_file(report: str) -> UnknownReport:
+    return UnknownReport(f"file: {report} has none of that name", field="file")
 
 
 def _regular(path: Path) -> os.stat_result | None:

@@ -84,6 +84,21 @@ def test_no_other_folder_is_reached(tmp_path: Path, report: str):
         Shelf(tmp_path).folder(report)
 
 
+def test_a_broken_manifest_can_be_had_and_nothing_that_it_named(tmp_path: Path):
+    """What was done to it is evidence, and so is what belongs to checking it; fixed names lead nowhere else either."""
+    folder = put(tmp_path, REPORT, decisions_csv=CSV)
+    (folder / MANIFEST).write_bytes((folder / MANIFEST).read_bytes()[:-1])
+    (folder / "manifest.json.p7s").write_text("x")
+    (folder / "root.pem").symlink_to(tmp_path)
+    shelf = Shelf(tmp_path)
+    assert [shelf.file(REPORT, name).path.name for name in (MANIFEST, "manifest.json.p7s")] == [MANIFEST, "manifest.json.p7s"]
+    for name in ("root.pem", "verify.sh"):
+        with pytest.raises(UnknownReport):
+            shelf.file(REPORT, name)
+    with pytest.raises(NotAManifest):
+        shelf.file(REPORT, "decisions.csv")
+
+
 def test_a_pipe_keeps_nobody_waiting(tmp_path: Path):
     """In the place of a manifest it is none."""
     (tmp_path / REPORT).mkdir()
