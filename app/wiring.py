@@ -174,7 +174,7 @@ class Nights:
         """With an engine of role sluice_log."""
         shelf = Shelf(around.reports)
         transactions = Transactions(engine, metrics, call="reports", timeout_ms=settings.database.timeout_ms, logs=False)
-        states = States(checked_under(around.report_root))
+        states = States(checked_under(around.report_root), around.report_root)
         return cls(shelf, ShelfAge(shelf, clock, metrics), states, settings.report.zone, transactions, clock)
 
     def router(self, audit: Log, refusals: Refusals, principal: Callable[..., Any]) -> APIRouter:

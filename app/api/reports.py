@@ -21,7 +21,7 @@ from app.audit.reading.log import Log
 from app.audit.reading.refusals import Refusals
 from app.errors import BadRequest
 from app.reports.manifest import Manifest, NotAManifest, media_type
-from app.reports.shelf.compared import Made, all_of, contradiction, made_or_none, telling_missing
+from app.reports.shelf.compared import Manifests, all_of, contradiction, made_or_none, telling_missing, vouched
 from app.reports.shelf.shelf import REPORT, Shelf, ShelvedFile, UnknownReport, order
 from app.reports.shelf.states import State, States
 
@@ -82,7 +82,7 @@ class ReportAnswer(BaseModel):
 
 
 def reports_router(
-    shelf: Shelf, states: States, made: Callable[[], Awaitable[Made]], audit: Log, *, refusals: Refusals, principal: Callable[..., Any]
+    shelf: Shelf, states: States, made: Callable[[], Awaitable[Manifests]], audit: Log, *, refusals: Refusals, principal: Callable[..., Any]
 ) -> APIRouter:
     """The routes under /reports. `made` gives what the log says was made, `principal` is a dependency that gives the Principal."""
     router = APIRouter(prefix="/reports", tags=["reports"], dependencies=[Depends(known_query)])
@@ -99,17 +99,18 @@ class _Nights:
 
     shelf: Shelf
     states: States
-    made: Callable[[], Awaitable[Made]]
+    made: Callable[[], Awaitable[Manifests]]
 
-    async def logged(self) -> Made:
+    async def logged(self) -> Manifests:
         """What the log says was made; nothing while it cannot be asked."""
         return await made_or_none(self.made)
 
-    async def states_of(self, folders: list[Path], made: Made) -> list[State | None]:
-        """What the log has against a folder counts before what checking it finds."""
+    async def states_of(self, folders: list[Path], made: Manifests) -> list[State | None]:
+        """What the log has against a folder counts before what checking it finds, and it alone vouches for one under another root."""
         against = await asyncio.to_thread(lambda: [contradiction(folder, made) for folder in folders])
         rest = iter(await self.states.of([folder for folder, state in zip(folders, against, strict=True) if state is None], STATE_WITHIN_S))
-        return [next(rest) if state is None else state for state in against]
+        found = [next(rest) if state is None else state for state in against]
+        return [state and vouched(folder.name, state, made) for folder, state in zip(folders, found, strict=True)]
 
     async def file(self, report: str, name: str) -> tuple[ShelvedFile, State | None]:
         """A file, and the state of its night. Raises UnknownReport, ShelfDown, NotAManifest."""
@@ -152,7 +153,11 @@ def _add_files(router: APIRouter, nights: _Nights, audit: Log, readers: Readers)
 
     @router.get("/{report}/{file}", response_class=FileResponse, responses={200: _FILE})
     async def get_report_file(operator: allowed, report: Id, file: Name) -> Response:
-        """One file of a night, whatever became of it; that it was read is in the log before it leaves."""
+        """One file of a night, whatever became of it; that it was read is in the log before it leaves.
+
+        Where its manifest cannot be read, only the files of fixed names are there: manifest.json itself, its signature and time stamp,
+        root.pem and verify.sh.
+        """
         found, state = await nights.file(report, file)
         await audit.report_read(report, file, operator=operator)
         return _answer(found, state)
@@ -173,20 +178,20 @@ def _answer(file: ShelvedFile, state: State | None) -> FileResponse:
     return FileResponse(file.path, headers=headers, media_type=media_type(name), filename=name, stat_result=file.found)
 
 
-def _page(shelf: Shelf, made: Made, cursor: str | None, limit: int) -> tuple[list[tuple[str, Manifest | None]], str | None]:
+def _page(shelf: Shelf, made: Manifests, cursor: str | None, limit: int) -> tuple[list[tuple[str, Manifest | None]], str | None]:
     """Reports with what they say of themselves, and the cursor of the next page."""
     reports = _after(all_of(shelf, made), cursor)
     shown = reports[:limit]
     return [(report, _manifest(shelf, report)) for report in shown], shown[-1] if len(reports) > limit else None
 
 
-def _whole(shelf: Shelf, report: str, made: Made) -> tuple[Path, Manifest, list[str]]:
+def _whole(shelf: Shelf, report: str, made: Manifests) -> tuple[Path, Manifest, list[str]]:
     with telling_missing(report, made):
         manifest = shelf.manifest(report)
         return shelf.folder(report), manifest, shelf.names(report, manifest)
 
 
-def _file(shelf: Shelf, report: str, file: str, made: Made) -> ShelvedFile:
+def _file(shelf: Shelf, report: str, file: str, made: Manifests) -> ShelvedFile:
     with telling_missing(report, made):
         return shelf.file(report, file)
 

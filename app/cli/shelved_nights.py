@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from app.reports.shelf.compared import Made
+    from app.reports.shelf.compared import Manifests
     from app.reports.shelf.made import SignedBefore
     from app.reports.shelf.states import State
     from app.settings import Settings
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class LogSays:
     """What the log says of reports."""
 
-    made: "Made"
+    made: "Manifests"
     """Of the last year."""
     signed: "SignedBefore | None"
     """Ever; None where no night was made."""
@@ -47,17 +47,24 @@ def ask_log(settings: "Settings", var: Path) -> LogSays:
     return asyncio.run(look(urls_beside_serve(settings, var).log))
 
 
-def states_of(settings: "Settings", var: Path, made: "Made", most: int) -> "Mapping[str, State]":
-    """The newest nights, at most so many, on the shelf or in `made`: the state of each by its id, the newest first. Raises ShelfDown.
+def states_of(settings: "Settings", var: Path, made: "Manifests", *, most: int, whole: int) -> "Mapping[str, State]":
+    """The newest nights, at most `most`, on the shelf or in `made`: the state of each by its id, the newest first. Raises ShelfDown.
 
-    Each is checked under the root certificate of the report keys here, after what `made` has against it.
+    What `made` has against one comes first. Of the others the newest `whole` are checked, every file under the root certificate of the
+    report keys here; those after them have no state.
     """
     from app.reports.checking.shelved import checked_under
-    from app.reports.shelf.compared import all_of, contradiction
+    from app.reports.shelf.compared import all_of, contradiction, vouched
     from app.reports.shelf.shelf import REPORT_KEYS, Shelf, shelf_folder
     from app.signing.key_files import root_file
 
     shelf = Shelf(shelf_folder(settings.report.path, var))
     checked = checked_under(root_file(Path(settings.report.keys or var / REPORT_KEYS)))
-    folders = {report: shelf.path / report for report in all_of(shelf, made)[:most]}
-    return {report: contradiction(folder, made) or checked(folder) for report, folder in folders.items()}
+    states = {}
+    for place, report in enumerate(all_of(shelf, made)[:most]):
+        folder = shelf.path / report
+        if against := contradiction(folder, made):
+            states[report] = against
+        elif place < whole:
+            states[report] = vouched(report, checked(folder), made)
+    return states

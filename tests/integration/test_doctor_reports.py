@@ -11,7 +11,7 @@ import pytest
 from app.cli import shelved_nights
 from app.cli.shelved_nights import LogSays
 from app.clock import SystemClock
-from app.reports.shelf.compared import Made
+from app.reports.shelf.compared import Manifests
 from app.reports.shelf.made import SignedBefore
 from app.signing.certificates import make_root
 from app.signing.keys import KeyFolder
@@ -37,7 +37,7 @@ def keys(tmp_path: Path, quick_encryption: None) -> KeyFolder:
 def log_says(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Lets the log say what was made; else it is not reached."""
 
-    def says(made: Made) -> None:
+    def says(made: Manifests) -> None:
         signed = SignedBefore(len(made), datetime(2026, 11, 29, tzinfo=UTC))
         monkeypatch.setattr(shelved_nights, "ask_log", lambda *_: LogSays(made, signed))
 
@@ -135,3 +135,15 @@ def test_nights_that_are_not_as_they_were_made_are_a_warning(tmp_path: Path, log
     """With their ids, and the command that says why."""
     log_says({"2026-11-29-utc-1": None})
     assert found(tmp_path)["reports"] == ("warn", f"{tmp_path / 'reports'}: 0 nights; 2026-11-29-utc-1 missing")
+
+
+def test_only_the_newest_nights_are_checked_file_by_file(tmp_path: Path, log_says: Callable[..., None]):
+    """Of the others a manifest that is not the log's is told; a night that cannot be checked is a warning, too."""
+    newest = [f"2026-11-{day}-utc-1" for day in (30, 29, 28, 27, 26)]
+    for report in newest:
+        (tmp_path / "reports" / report).mkdir(parents=True)
+    (tmp_path / "reports" / newest[4] / "manifest.json").write_text("{}")
+    log_says({newest[4]: "00" * 32})
+    level, message = found(tmp_path)["reports"]
+    told = ", ".join([*(f"{report} unchecked" for report in newest[:3]), f"{newest[4]} tampered"])
+    assert (level, message) == ("warn", f"{tmp_path / 'reports'}: 5 nights; {told}")

@@ -12,10 +12,11 @@ from app.audit.records.report import report_made
 from app.database import DatabaseDown
 from app.reports.shelf.compared import all_of, made_or_none
 from app.reports.shelf.shelf import Shelf
+from tests.fixtures.asgi import call
 from tests.fixtures.log import GrownLog
 from tests.fixtures.making import DAY
 from tests.fixtures.reports_api import FILES, REPORT, get, reads
-from tests.fixtures.signed_reports import CSV, file_line
+from tests.fixtures.signed_reports import CSV, Keys, file_line, night
 from tests.fixtures.signing import MADE
 
 
@@ -45,6 +46,7 @@ async def test_a_night_whose_manifest_is_gone_is_listed_as_such(report_api: Fast
     assert line["verification"]["verdict"] != "valid"
     reply = await get(report_api, f"/reports/{REPORT}/mlps.pdf")
     assert (reply.status, reply.json["code"]) == (422, "not_a_manifest")
+    assert (await get(report_api, f"/reports/{REPORT}/manifest.json.p7s")).status == 200
 
 
 @pytest.mark.parametrize(
@@ -75,6 +77,17 @@ async def test_what_the_log_says_was_made_is_listed_where_it_is_not_here(report_
     await grown_log.add(report(REPORT, "11" * 32))
     assert (await verdicts(report_api))[0] == (REPORT, "tampered")
     assert (await get(report_api, f"/reports/{REPORT}")).json["verification"]["verdict"] == "tampered"
+
+
+async def test_under_another_root_a_night_needs_the_word_of_the_log(report_api: FastAPI, grown_log: GrownLog, report_shelf: Path):
+    """Who can write to the shelf can sign a night and lay his root beside it; one that was made before keys were lost is in the log."""
+    forged = night(Keys.make())
+    for name, content in forged.items():
+        (report_shelf / name).write_bytes(content)
+    assert await verdicts(report_api) == [(REPORT, "tampered")]
+    assert (await call(report_api, "HEAD", f"/reports/{REPORT}/mlps.pdf")).headers["sluice-report-state"] == "tampered"
+    await grown_log.add(report(REPORT, file_line("manifest.json", forged["manifest.json"]).sm3))
+    assert await verdicts(report_api) == [(REPORT, "unchecked")]
 
 
 async def test_without_the_log_the_shelf_is_told_as_it_is(report_shelf: Path):

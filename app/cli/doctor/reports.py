@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     from app.cli.shelved_nights import LogSays
     from app.reports.clauses.loading import Clauses
     from app.reports.content.register import Register
-    from app.reports.shelf.compared import Made
+    from app.reports.shelf.compared import Manifests
     from app.settings import Settings
 
 MOST_NIGHTS = 31
 """As many as `sluice report list` shows."""
+CHECKED_WHOLE = 3
+"""Of them; the rest is compared with the log alone: hashing a month of large nights takes minutes."""
 
 
 def reports(settings: "Settings", var: Path) -> Iterator[Finding]:
@@ -84,7 +86,7 @@ def _wording(settings: "Settings") -> Finding:
     return Finding("clauses", "ok", f"{judged} clauses; register version {register.version}, {len(register.activities)} activities")
 
 
-def _shelf(settings: "Settings", var: Path, made: "Made") -> Finding:
+def _shelf(settings: "Settings", var: Path, made: "Manifests") -> Finding:
     from app.reports.shelf.shelf import Shelf, ShelfDown, shelf_folder
 
     folder = shelf_folder(settings.report.path, var).absolute()
@@ -96,17 +98,20 @@ def _shelf(settings: "Settings", var: Path, made: "Made") -> Finding:
     if not os.access(nearest(folder), os.W_OK | os.X_OK):
         return Finding("reports", "fail", f"{folder}: this user may not write there", "Let it, or name another folder with report.path.")
     if wrong:
-        remedy = "`sluice report list` says why. Bring them back from a backup, or `sluice report nightly --date DAY --again`."
+        remedy = (
+            "`sluice report list` says why. What is missing or tampered comes back from a backup, or `sluice report nightly --date DAY "
+            "--again` makes another beside it; what is unchecked is checked with `sluice report verify`."
+        )
         return Finding("reports", "warn", f"{folder}: {nights} nights; {', '.join(wrong)}", remedy)
     return Finding("reports", "ok", f"{folder}: {nights} nights")
 
 
-def _wrong(settings: "Settings", var: Path, made: "Made") -> list[str]:
-    """Each of the newest nights that is not what was made, with its state. Raises ShelfDown."""
+def _wrong(settings: "Settings", var: Path, made: "Manifests") -> list[str]:
+    """Each of the newest nights that is not known to be what was made, with its state. Raises ShelfDown."""
     from app.cli.shelved_nights import states_of
 
-    states = states_of(settings, var, made, MOST_NIGHTS)
-    return [f"{report} {state.verdict}" for report, state in states.items() if state.verdict in ("tampered", "missing")]
+    states = states_of(settings, var, made, most=MOST_NIGHTS, whole=CHECKED_WHOLE)
+    return [f"{report} {state.verdict}" for report, state in states.items() if state.verdict != "valid"]
 
 
 def _log_root(settings: "Settings", var: Path) -> Finding:

@@ -1,6 +1,6 @@
 """`sluice report list`: the finished nights, whether they are as they were signed, and what the log has against them.
 
-When down: without the log the shelf is listed as it is, and standard error says so.
+When down: without the log the shelf is listed as it is, standard error says so, and the exit status is no success.
 """
 
 import json
@@ -12,7 +12,7 @@ import typer
 from app.cli.options import Config, Overrides, Var, print_table, quiet_settings_of
 
 if TYPE_CHECKING:
-    from app.reports.shelf.compared import Made
+    from app.reports.shelf.compared import Manifests
     from app.settings import Settings
 
 
@@ -27,25 +27,27 @@ def list_(
     """List the nights on the shelf, the newest first; each is checked under the root certificate of the report keys here.
 
     Those that the log says were made, and that are not on the shelf or are others, are told where the log can be asked. Exits with 4 where
-    a night that is listed is tampered or missing, else with 6 where one could not be checked.
+    a night that is listed is tampered or missing, else with 6 where one could not be checked, or the log could not be asked.
     """
     from app.cli.shelved_nights import states_of
+    from app.reports.checking.result import gravest
     from app.reports.shelf.shelf import Shelf, shelf_folder
 
     settings = quiet_settings_of(config, var, overrides, "report")
     shelf = Shelf(shelf_folder(settings.report.path, var))
-    states = states_of(settings, var, _made(settings, var), most)
+    made = _made(settings, var)
+    states = states_of(settings, var, made or {}, most=most, whole=most)
     rows = [{"report": report, "verdict": state.verdict, "why": state.why, **_facts(shelf, report)} for report, state in states.items()]
     if output == "json":
         typer.echo(json.dumps(rows, ensure_ascii=False, indent=2))
     else:
         lines = [("REPORT", "STATE", "MADE", "ENTRIES", "DECISIONS", "WHY")]
         print_table([*lines, *((row["report"], row["verdict"], *(_shown(row[name]) for name in FACTS), row["why"]) for row in rows)])
-    raise typer.Exit(max((EXIT_CODES[state.verdict] for state in states.values()), key=GRAVITY.index, default=0))
+    raise typer.Exit(gravest(["unchecked" if made is None else "valid", *(state.verdict for state in states.values())]))
 
 
-def _made(settings: "Settings", var: Path) -> "Made":
-    """What the log says was made; nothing where it cannot be asked, which standard error is told."""
+def _made(settings: "Settings", var: Path) -> "Manifests | None":
+    """What the log says was made; None where it cannot be asked, which standard error is told."""
     from app.cli.shelved_nights import ask_log
     from app.errors import ConfigError, DependencyDown
 
@@ -53,12 +55,9 @@ def _made(settings: "Settings", var: Path) -> "Made":
         return ask_log(settings, var).made
     except (ConfigError, DependencyDown) as error:
         typer.echo(f"not compared with the log, so a night that is gone is not told: {error.message}", err=True)
-        return {}
+        return None
 
 
-EXIT_CODES = {"valid": 0, "unchecked": 6, "tampered": 4, "missing": 4}
-GRAVITY = (0, 6, 4)
-"""Of several statuses the last one counts."""
 FACTS = ("made", "entries", "decisions")
 
 

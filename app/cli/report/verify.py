@@ -10,8 +10,6 @@ from app.cli.answers import answering
 if TYPE_CHECKING:
     from app.reports.checking.result import Result
 
-EXIT_CODES = {"valid": 0, "tampered": 4, "unchecked": 6}
-
 
 def verify(
     *,
@@ -26,6 +24,8 @@ def verify(
     Exits with 0 where it is as it was signed, 4 where it is not, 6 where it could not be checked. That it is valid says that a signer
     of your root signed these bytes, not that what they say is true, nor when that was: the time is the signer's own.
     """
+    from app.reports.checking.result import EXIT_CODES
+
     result = _result(file, root)
     with answering():
         _print(result, output)

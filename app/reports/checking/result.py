@@ -1,5 +1,6 @@
 """What checking a file of a night's reports finds. Pure."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -21,7 +22,15 @@ missing      the manifest names a file that is not there
 unreadable   the file or its form cannot be read here, so that it was not checked
 root         what was given as root is none, so that nothing was checked
 """
+EXIT_CODES: Mapping[Verdict | Literal["missing"], int] = {"valid": 0, "unchecked": 6, "tampered": 4, "missing": 4}
+"""Exit statuses of commands, the gravest last. `missing` is said of a night that the log says was made, and that is not there."""
 NOT_CHECKED: frozenset[Cause] = frozenset({"unreadable", "root"})
+
+
+def gravest(verdicts: Iterable[Verdict | Literal["missing"]]) -> int:
+    """The exit status for all of these: 4 before 6 before 0; 0 for none."""
+    gravity = list(EXIT_CODES.values())
+    return max((EXIT_CODES[verdict] for verdict in verdicts), key=gravity.index, default=0)
 
 
 @dataclass(frozen=True, slots=True)

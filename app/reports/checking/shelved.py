@@ -19,8 +19,8 @@ MOST_ROOT_BYTES = 1 << 16
 def checked_under(root: Path) -> Callable[[Path], State]:
     """A function that checks the folder of a night under the root certificate in the file `root`, which is read anew each time.
 
-    A night that was signed under another root, which lies in its folder, is `unchecked`: whose a root is that comes with what it vouches
-    for, nobody knows.
+    A night that is good under another root, which lies in its folder, is `unchecked` and says so in `other_root`: whose a root is that
+    comes with what it vouches for, only the log knows.
     """
 
     def checked(folder: Path) -> State:
@@ -32,11 +32,16 @@ def checked_under(root: Path) -> Callable[[Path], State]:
         if found.cause == "certificate" and (other := _root_beside(folder)):
             theirs = check(folder, other)
             if theirs.verdict == "valid":
-                return _of_that_name(folder, theirs, State("unchecked", f"signed under another root, {other.fingerprint.hex()}"))
+                return _of_that_name(folder, theirs, _under(other))
             found = theirs if theirs.verdict == "tampered" else found
         return State(found.verdict, found.words) if found.verdict != "valid" else _of_that_name(folder, found, State("valid"))
 
     return checked
+
+
+def _under(root: Certificate) -> State:
+    fingerprint = root.fingerprint.hex()
+    return State("unchecked", f"signed under another root, {fingerprint}", other_root=fingerprint)
 
 
 def _root_beside(folder: Path) -> Certificate | None:

@@ -79,6 +79,26 @@ async def test_what_could_not_be_checked_is_tried_again(tmp_path: Path):
     assert await states.of([path], 5) == [VALID]
 
 
+async def test_a_night_under_another_root_is_checked_once(tmp_path: Path):
+    """It was read whole, and stays what it is until one of its files changes."""
+    checker, path = Checker(State("unchecked", "another root", other_root="00")), night(tmp_path)
+    states = States(checker)
+    for _ in range(2):
+        assert await states.of([path], 5) == [checker.state]
+    assert checker.asked == ["night"]
+
+
+async def test_another_root_here_has_all_nights_checked_anew(tmp_path: Path):
+    """What was good under the root before is another matter under this one."""
+    checker, path, root = Checker(), night(tmp_path), tmp_path / "root.pem"
+    states = States(checker, root)
+    for content, asked in (("one", 1), ("other", 2), ("other", 2)):
+        if not root.exists() or root.read_text() != content:
+            root.write_text(content)
+        await states.of([path], 5)
+        assert len(checker.asked) == asked
+
+
 async def test_a_check_that_breaks_is_told_and_harms_no_other(tmp_path: Path):
     """It is a night that could not be checked; the thread goes on."""
 
