@@ -32,7 +32,7 @@ from app.reports.manifest import Manifest
 from app.reports.nights.night import Night
 from app.reports.sealing.timestamps import NoTimeStamp, TimeStampAuthority
 from app.reports.shelf import made
-from app.reports.shelf.shelf import Shelf
+from app.reports.shelf.shelf import Shelf, ShelfDown
 from app.setting_sections import ReportSettings
 from app.settings import Settings
 from app.signing.certificates import make_root
@@ -279,7 +279,7 @@ async def test_where_nobody_knows_whether_the_entry_was_committed_the_log_tells(
     assert [entry["outcome"] for entry in await over.made()].count("done") == 1
 
 
-async def test_a_folder_that_was_taken_away_is_not_made_again_unasked(over: NightLife, capsys: pytest.CaptureFixture[str]):
+async def test_a_folder_that_was_taken_away_is_not_made_again_unasked(over: NightLife, capsys: pytest.CaptureFixture[str], tmp_path: Path):
     """The log has it; who archived the folder does not get another one each night."""
     await over.maker().make(DAY)
     shutil.rmtree(over.shelf / FIRST)
@@ -289,6 +289,9 @@ async def test_a_folder_that_was_taken_away_is_not_made_again_unasked(over: Nigh
     told = capsys.readouterr()
     assert told.out.endswith("nothing to make: the log says that each night of UTC that is over was made\n")
     assert told.err == f"1 of what was made in the last year is not in {over.shelf}: `sluice report list` names it\n"
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ShelfDown, match="Not a directory"):  # a shelf that cannot be read is none that everything is gone from
+        await make_missing(over.maker(tmp_path / "file"), "UTC")
     assert (await over.maker().make(DAY, again=True)).report == SECOND
 
 

@@ -100,10 +100,12 @@ async def make_missing(maker: "Maker", zone: str, last: "Night | None" = None) -
 
 
 async def _tell_gone(maker: "Maker") -> None:
+    from app.reports.shelf.compared import MISSING, all_of, contradiction
     from app.reports.shelf.made import manifests_of
+    from app.reports.shelf.shelf import Shelf
 
     made = await manifests_of(maker.transactions, maker.source.clock.utcnow())
-    if gone := sum(not (maker.shelf / report).is_dir() for report in made):
+    if gone := sum(contradiction(maker.shelf / report, made) == MISSING for report in all_of(Shelf(maker.shelf), made)):
         typer.echo(f"{gone} of what was made in the last year is not in {maker.shelf}: `sluice report list` names it", err=True)
 
 
