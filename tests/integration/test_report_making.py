@@ -27,14 +27,12 @@ from app.reports.making.draft import Draft, ShelfUnwritable
 from app.reports.making.earlier import end_before
 from app.reports.making.lock import Lock, NightBusy
 from app.reports.making.log_root import given_root, trust_in
-from app.reports.making.report_keys import open_keys
 from app.reports.manifest import Manifest
 from app.reports.nights.night import Night
 from app.reports.sealing.timestamps import NoTimeStamp, TimeStampAuthority
 from app.reports.shelf import made
 from app.reports.shelf.shelf import Shelf, ShelfDown
 from app.setting_sections import ReportSettings
-from app.settings import Settings
 from app.signing.certificates import make_root
 from app.signing.keys import KeyFolder
 from app.signing.sm2 import PrivateKey
@@ -376,23 +374,6 @@ async def test_a_night_before_the_log_began_is_not_made(over: NightLife):
     with pytest.raises(NightBeforeLog, match="2025-12-31 in UTC was over before the log began on 2026-01-01"):
         await over.maker().make(DAY.previous())
     assert (over.folders(), await over.made()) == ([], [])
-
-
-@pytest.mark.usefixtures("quick_encryption")
-async def test_keys_are_made_for_the_first_night_alone(over: NightLife, tmp_path: Path):
-    """Once a night was signed missing keys are lost: nothing is made, unasked, under another root; what is there is opened, whosever it is."""
-    gone, there = (Settings(report=ReportSettings(keys=str(tmp_path / name))) for name in ("lost", "new"))
-    maker, now = over.maker(), over.grown.clock.utcnow()
-    first = await open_keys(there, tmp_path, now, maker.transactions)
-    assert first.root.subject.startswith("Sluice report root")
-
-    await maker.make(DAY)
-    await over.settled()
-    with pytest.raises(ConfigError, match=r"report\.keys: .*lost has no keys, and .* signed once since 2026-01-02") as refused:
-        await open_keys(gone, tmp_path, now, maker.transactions)
-    assert "`sluice report keys init` makes new keys" in refused.value.advice
-    assert not (tmp_path / "lost").exists()
-    assert (await open_keys(there, tmp_path, now, maker.transactions)).root.fingerprint == first.root.fingerprint
 
 
 async def test_the_log_is_told_who_signs_reports_before_the_first(over: NightLife):

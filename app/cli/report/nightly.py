@@ -144,7 +144,7 @@ async def _maker(settings: "Settings", var: Path, progress: "Progress") -> "Asyn
     intake = Intake(writing, metrics, Gaps(clock), timeout_ms=timeout_ms)
     log = Log(reading, intake, clock, metrics, timeout_ms=timeout_ms)
     try:
-        materials = await load_materials(settings, var, clock.utcnow(), transactions)
+        materials = await load_materials(settings, var, clock, transactions, writing)
         yield Maker(
             source=Source(log, reading, clock, operator(), progress, Worker("report")),
             writing=writing,

@@ -24,15 +24,13 @@ from datetime import datetime
 from pathlib import Path
 
 import structlog
-from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.audit.intake.intake import Intake
 from app.audit.records.report import report_failed, report_made
 from app.errors import DependencyDown, SluiceError
-from app.instants import rfc3339
 from app.reports.evidence.facts import RootFrom
-from app.reports.evidence.readiness import NightUnfinished, check_begun, check_over
+from app.reports.evidence.readiness import check_begun, check_over
 from app.reports.making.draft import Draft, drafts_of
 from app.reports.making.earlier import end_before
 from app.reports.making.folder import Filling, file_line
@@ -40,6 +38,7 @@ from app.reports.making.lock import Lock, locked
 from app.reports.making.log_root import trust_in
 from app.reports.making.materials import Materials
 from app.reports.making.owed import owed
+from app.reports.making.settled import settled
 from app.reports.making.source import Source
 from app.reports.manifest import ENTRIES, LOG, MANIFEST, Manifest
 from app.reports.nights.night import Night
@@ -47,11 +46,6 @@ from app.reports.shelf.made import Made, begun_at, made_of
 from app.reports.shelf.shelf import REPORT, Shelf
 from app.signing.certificates import Certificate
 from app.transaction import Transactions
-
-SETTLED_WITHIN_S = 10.0
-"""The sequencer needs milliseconds."""
-LOOK_EVERY_S = 0.05
-_WAITING = text("SELECT backlog.oldest, reports_waiting.entries AS reports FROM audit.backlog, audit.reports_waiting")
 
 log = structlog.get_logger()
 
@@ -169,22 +163,7 @@ class Maker:
         return root, await asyncio.to_thread(trust_in, root, Shelf(self.shelf), materials.keys.root)
 
     async def _settled(self, until: datetime) -> None:
-        """Wait until all that was recorded by then is in the log, and all that makers before us said, whatever their clocks are.
-
-        Raises NightUnfinished, DatabaseDown.
-        """
-
-        async def look(connection: AsyncConnection) -> datetime | None:
-            waiting = (await connection.execute(_WAITING)).one()
-            missing: bool = waiting.oldest is not None and (waiting.oldest <= until or waiting.reports)
-            return waiting.oldest if missing else None
-
-        waited_s = 0.0
-        while oldest := await self.transactions.run(look):
-            if waited_s >= SETTLED_WITHIN_S:
-                raise NightUnfinished(f"an entry that was recorded at {rfc3339(oldest)} is not in the log yet")
-            await self.sleep(LOOK_EVERY_S)
-            waited_s += LOOK_EVERY_S
+        await settled(self.transactions, until, self.sleep)
 
     async def _made(self, night: Night) -> list[Made]:
         return await self.transactions.run(lambda connection: made_of(connection, night))

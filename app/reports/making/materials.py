@@ -1,15 +1,17 @@
 """What reports are made with beside the log: clauses, register, font, keys, the script for whoever checks them. Read once for a run.
 
-When down: whatever is missing or wrong is a ConfigError before anything is made; keys that are missing while the log cannot be asked
-whether it has signed nights are DatabaseDown.
+When down: whatever is missing or wrong is a ConfigError before anything is made; while the log cannot be asked whose keys sign, it is
+DependencyDown.
 """
 
 import hashlib
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 
+from sqlalchemy.ext.asyncio import AsyncEngine
+
 from app.catalog.models import load_models
+from app.clock import Clock
 from app.errors import ConfigError
 from app.reports.clauses.loading import Clauses, load_clauses
 from app.reports.clauses.measures import MEASURES
@@ -53,8 +55,8 @@ class Materials:
         return Sealer.of(self.settings, self.keys)
 
 
-async def load_materials(settings: Settings, var: Path, now: datetime, transactions: Transactions) -> Materials:
-    """As the settings have it; the report keys are made where the log has no signed night. Raises ConfigError, DatabaseDown.
+async def load_materials(settings: Settings, var: Path, clock: Clock, transactions: Transactions, writing: AsyncEngine) -> Materials:
+    """As the settings have it; the first report keys of a log are made, as open_keys has it. Raises ConfigError, DependencyDown.
 
     Opens private keys: the caller has forbidden dumps of its memory.
     """
@@ -66,7 +68,7 @@ async def load_materials(settings: Settings, var: Path, now: datetime, transacti
     register = load_register(Path(report.register_file) if report.register_file else None)
     font = Font(font_file(settings.font))
     check_template(font, template_texts(clauses, register))
-    keys = await open_keys(settings, var, now, transactions)
+    keys = await open_keys(settings, var, clock, transactions, writing)
     materials = Materials(
         settings=report,
         clauses=clauses,
