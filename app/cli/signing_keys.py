@@ -27,6 +27,8 @@ def commands_for(use: KeyUse, about: str) -> typer.Typer:
     app.command("import", help=f"Take a signer that your own root issued; {taken}. Your files stay as they are.")(keys.import_)
     app.command()(keys.export_public)
     app.command("list")(keys.list_)
+    if use.anew:
+        app.command()(keys.init)
     return app
 
 
@@ -46,6 +48,7 @@ class KeyCommands:
         keys = self._open_folder(var, config, overrides)
         _tell_signer(keys.make(SystemClock().utcnow(), operator=operator()))
         typer.echo(f"SM3 fingerprint of the root {keys.root.fingerprint.hex()}: `{self.use.command} export-public --root` prints it")
+        typer.echo(self.use.anew)
 
     def rotate(self, *, var: Var = Path("var"), config: Config = None, overrides: Overrides = None) -> None:
         """Issue the next signer and remove the private key of the last one."""

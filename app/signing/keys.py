@@ -107,7 +107,9 @@ class KeyFolder:
         with self._locked():
             if newest_signer(self.path):
                 raise ConfigError(
-                    f"{self.path}: has keys already", hint=f"`{self._use.command} rotate` issues the next signer; `list` shows them."
+                    f"{self.path}: has keys already",
+                    hint=f"`{self._use.command} rotate` issues the next signer; `list` shows them. If private keys of it are lost, bring them "
+                    "back from your backup; where there is none, move the folder away first.",
                 )
             self._make(now, operator)
         self.open(now)

@@ -22,6 +22,8 @@ class KeyUse:
     """Why no other root can take over, and what it would take."""
     over: str
     """What it takes when the time of a root is over."""
+    anew: str = ""
+    """What else a root takes that follows a lost one; empty where none can."""
 
     @property
     def folder(self) -> str:
@@ -66,4 +68,7 @@ REPORTS = KeyUse(
     keeps="reports keep their root",
     other_root="Whoever checks reports was given that root: another takes a folder of its own, and must be handed out anew.",
     over="new keys in a folder of their own, whose root is handed out anew",
+    anew="Reports of another root say nothing to the next ones: the first of this root does not join the night before it, and no longer "
+    "vouches for the log's root by what earlier ones took. Where the log's keys are elsewhere, first set report.log_root: "
+    "`sluice audit keys export-public --root` prints the file there.",
 )

@@ -12,6 +12,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from app.audit.verification.report import NotChecked
+from app.cli.audit.keys import app as log_keys_app
 from app.cli.report.keys import app as keys_app
 from app.cli.report.verify import verify
 from app.clock import SystemClock
@@ -125,11 +126,34 @@ def test_new_keys_are_made_on_request_and_never_over_others(tmp_path: Path, keys
 
     assert (made.exit_code, made.exception) == (0, None)
     assert f"SM3 fingerprint of the root {root.root.fingerprint.hex()}" in made.stdout
+    assert "first set report.log_root: `sluice audit keys export-public --root` prints the file there" in made.stdout
     assert root.maker(root.certificate) is not None
     refused = keys("init").exception
     assert isinstance(refused, ConfigError)
     assert "has keys already" in refused.message
     assert sorted((path, path.stat().st_mtime_ns) for path in root.path.rglob("*.pem")) == before
+
+
+@pytest.mark.usefixtures("quick_encryption", "forbidden")
+def test_keys_whose_private_halves_are_lost_are_moved_away_for_others(tmp_path: Path, keys: Callable[..., Result]):
+    """The certificates alone, as of a backup without *.key: `init` names the way, and that way leads to new keys."""
+    keys("init")
+    folder = tmp_path / "report-keys"
+    for key in folder.rglob("*.key"):
+        key.unlink()
+    refused = keys("init").exception
+    assert isinstance(refused, ConfigError)
+    assert "where there is none, move the folder away first" in refused.advice
+
+    folder.rename(tmp_path / "away")
+    assert keys("init").exit_code == 0
+    assert not (folder / "signers" / "0002.pem").exists()
+
+
+def test_a_log_gets_no_other_root_by_command(keys: Callable[..., Result]):
+    """`init` is there for keys alone whose root another can follow."""
+    assert CliRunner().invoke(log_keys_app, ["init", "--help"]).exit_code == 2
+    assert keys("init", "--help").exit_code == 0
 
 
 def test_without_keys_of_reports_it_says_how_they_come_to_be(keys: Callable[..., Result]):
