@@ -20,7 +20,7 @@ from app.cli.operator import operator
 from app.cli.report import app, ending
 from app.clock import SystemClock
 from app.database import DatabaseUrls
-from app.errors import BadRequest, ConfigError
+from app.errors import ConfigError
 from app.reports.subjects.requests import UnknownRequest
 from tests.fixtures.log import GrownLog
 from tests.fixtures.subjects import said_in
@@ -151,12 +151,6 @@ async def test_a_report_that_has_no_number_yet_is_given(sluice: Sluice, monkeypa
 
     assert given.exit_code == 0
     assert re.search(r"the log has the report as entry [0-9a-f-]{36}, not numbered yet\n$", given.stderr)
-
-
-async def test_an_empty_folder_is_no_folder(sluice: Sluice):
-    """`--out ''`, as of a variable that is not set, is refused rather than taken for the folder one is in."""
-    with pytest.raises(BadRequest, match="--out: is empty"):
-        await sluice("subject", *SOMEBODY, "--out", "")
 
 
 async def test_dumps_are_forbidden_where_keys_may_be_opened(sluice: Sluice, forbidden: list[str], tmp_path: Path):

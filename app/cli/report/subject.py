@@ -30,12 +30,9 @@ def subject(
     Each entry is proven under a fresh checkpoint. Where there are report keys all is signed. That it was given is itself in the log first.
     """
     from app import core_dumps
-    from app.errors import BadRequest
     from app.reports.subjects.person import Person
     from app.reports.subjects.strangers import no_tenant, nothing_held
 
-    if not out:
-        raise BadRequest("--out: is empty", hint="Name the folder that the files go to; . is the one you are in.", field="out")
     core_dumps.forbid()
     ending.clean_up_on_sigterm()
     person = Person.of(tenant, id_, operator_name)

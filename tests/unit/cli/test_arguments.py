@@ -14,6 +14,7 @@ from app.errors import BadRequest, Conflict, NotFound
     [
         (["report", "nightly", "--date", ""], "--date"),
         (["report", "nightly", "--date="], "--date"),
+        (["report", "subject", "--tenant", "acme", "--out", ""], "--out"),
         (["key", "create", "--name", "a", "--role="], "--role"),
         (["doctor", "--var", ""], "--var"),
         (["key", "revoke", ""], "an argument"),
