@@ -285,7 +285,7 @@ async def test_a_folder_that_was_taken_away_is_not_made_again_unasked(over: Nigh
     assert (outcome.fresh, outcome.here, over.folders()) == (False, False, [])
     await make_missing(over.maker(), "UTC")
     told = capsys.readouterr()
-    assert told.out.endswith("nothing to make: the log says that each night of UTC that is over was made\n")
+    assert told.out.endswith("nothing to make: the log says that each night of UTC from 2026-01-01 to 2026-01-01 was made\n")
     assert told.err == f"1 of what was made in the last year is not in {over.shelf}: `sluice report list` names it\n"
     (tmp_path / "file").write_text("")
     with pytest.raises(ShelfDown, match="Not a directory"):  # a shelf that cannot be read is none that everything is gone from
@@ -373,6 +373,8 @@ async def test_a_night_before_the_log_began_is_not_made(over: NightLife):
     await over.settled()
     with pytest.raises(NightBeforeLog, match="2025-12-31 in UTC was over before the log began on 2026-01-01"):
         await over.maker().make(DAY.previous())
+    with pytest.raises(NightBeforeLog, match="--until: 2025-12-31 in UTC was over before the log began"):
+        await make_missing(over.maker(), "UTC", DAY.previous())
     assert (over.folders(), await over.made()) == ([], [])
 
 
@@ -420,6 +422,8 @@ async def test_nights_beyond_a_month_are_told(over: NightLife, capsys: pytest.Ca
     await make_missing(over.maker(), "UTC")
     assert over.folders() == ["2026-01-03-utc-1"]
     assert capsys.readouterr().err == "2 nights before 2026-01-03 are left out; run it again for them\n"
+    await make_missing(over.maker(), "UTC", DAY)  # one of those that are left out where the newest come first
+    assert over.folders() == [FIRST, "2026-01-03-utc-1"]
 
 
 async def test_a_lock_that_cannot_be_had_is_told(over: NightLife, monkeypatch: pytest.MonkeyPatch):

@@ -14,6 +14,7 @@ from app.cli.report import ending
 if TYPE_CHECKING:
     from app.reports.making.maker import Maker, Outcome
     from app.reports.making.progress import Progress
+    from app.reports.nights.missed import Missing
     from app.reports.nights.night import Night
     from app.settings import Settings
 
@@ -76,20 +77,24 @@ def nightly(
 
 
 async def make_missing(maker: "Maker", zone: str, last: "Night | None" = None) -> None:
-    """Make what is missing, nothing after `last`. A night that fails, however, keeps no other from being made: the first failure is raised at the end."""
-    from app.reports.making.maker import problem_of
-    from app.reports.shelf.made import not_made
+    """Make what is missing, nothing after `last`. A night that fails, however, keeps no other from being made: the first failure is raised at the end.
 
-    missing = await not_made(maker.transactions, maker.source.clock.utcnow(), zone)
-    nights = [night for night in missing.nights if last is None or night.day <= last.day]
+    Raises NightBeforeLog where `last` is.
+    """
+    from app.reports.evidence.readiness import check_begun
+    from app.reports.making.maker import problem_of
+    from app.reports.shelf.made import begun_at, not_made
+
+    if last:
+        check_begun(last, await begun_at(maker.transactions), "--until")
+    missing = await not_made(maker.transactions, maker.source.clock.utcnow(), zone, last)
     if missing.more:
         typer.echo(f"{missing.more} nights before {missing.nights[0].day} are left out; run it again for them", err=True)
-    if not nights:
-        until = f"up to {last.day}" if last else "that is over"
-        typer.echo(f"nothing to make: the log says that each night of {zone} {until} was made")
+    if not missing.nights:
+        typer.echo(f"nothing to make: {why_none(missing, zone, last)}")
         await _tell_gone(maker)
     failures: list[Exception] = []
-    for night in nights:
+    for night in missing.nights:
         try:
             _tell(await maker.make(night), night)
         except Exception as failure:  # noqa: BLE001 - what one night's entries do to us must not stop the others for ever
@@ -97,6 +102,18 @@ async def make_missing(maker: "Maker", zone: str, last: "Night | None" = None) -
             typer.echo(f"{night.day}: not made: {problem_of(failure)}", err=True)
     if failures:
         raise failures[0]
+
+
+def why_none(missing: "Missing", zone: str, last: "Night | None") -> str:
+    """Why there is nothing to make up to `last`: what was looked at, and no word on what was not."""
+    if missing.since is None:
+        return "the log is empty"
+    since = missing.since.day
+    if missing.to:
+        return f"the log says that each night of {zone} from {since} to {missing.to.day} was made"
+    if last and last.day < since:
+        return f"nights before {since} are more than a year ago, and made with --date alone"
+    return f"no day of {zone} from {since} on, where the log begins, is over"
 
 
 async def _tell_gone(maker: "Maker") -> None:

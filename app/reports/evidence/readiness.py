@@ -36,12 +36,12 @@ def check_over(night: Night, now: datetime) -> None:
         )
 
 
-def check_begun(night: Night, begun: datetime | None) -> None:
-    """Raises NightBeforeLog where `night` ended before the first entry of the log, which was recorded at `begun`; None of an empty log."""
+def check_begun(night: Night, begun: datetime | None, option: str = "--date") -> None:
+    """Raises NightBeforeLog where `night`, named by `option`, ended before the first entry of the log, which was recorded at `begun`; None of an empty log."""
     if begun is not None and night.end <= begun:
         first = Night.containing(begun, night.zone)
         raise NightBeforeLog(
-            f"--date: {night.day.isoformat()} in {night.zone} was over before the log began on {first.day.isoformat()}",
+            f"{option}: {night.day.isoformat()} in {night.zone} was over before the log began on {first.day.isoformat()}",
             hint=f"Name a day from {first.day.isoformat()} on.",
-            field="date",
+            field=option.lstrip("-"),
         )

@@ -94,16 +94,19 @@ async def made_of(connection: AsyncConnection, night: Night) -> list[Made]:
     return [made for made in await _made(connection, night.end) if made.tells_of(night)]
 
 
-async def not_made(transactions: Transactions, now: datetime, zone: str) -> Missing:
-    """The nights of `zone` that are over and that the log, from its first entry on, does not say were made. Raises DatabaseDown."""
+async def not_made(transactions: Transactions, now: datetime, zone: str, last: Night | None = None) -> Missing:
+    """The nights of `zone` that are over and that the log, from its first entry on and LOOKED_BACK at most, does not say were made.
+
+    None after `last`. Raises DatabaseDown.
+    """
 
     async def look(connection: AsyncConnection) -> Missing:
         begun = await _begun(connection)
         if begun is None:
-            return missing_nights(None, (), now, zone)
+            return missing_nights(None, (), now, zone, last=last)
         begun = max(begun, now - LOOKED_BACK)
         made = await _made(connection, begun)
-        return missing_nights(begun, {night for one in made if one.zone == zone and (night := one.night)}, now, zone)
+        return missing_nights(begun, {night for one in made if one.zone == zone and (night := one.night)}, now, zone, last=last)
 
     return await transactions.run(look)
 
