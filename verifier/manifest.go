@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,7 +18,6 @@ import (
 
 const (
 	manifestName = "manifest.json"
-	manifestForm = "sluice-report-manifest 1"
 	maxManifest  = 4 << 20
 )
 
@@ -31,21 +29,6 @@ var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
 // What lies in a night's folder although the manifest does not name it.
 var alsoThere = map[string]bool{manifestName: true, manifestName + signatureSuffix: true, "root.pem": true, "verify.sh": true}
-
-// A manifest is what is read of manifest.json.
-type manifest struct {
-	Form   string      `json:"form"`
-	Report string      `json:"report"`
-	Files  []namedFile `json:"files"`
-}
-
-// A namedFile is a file as a manifest has it.
-type namedFile struct {
-	Name   string `json:"name"`
-	Bytes  int64  `json:"bytes"`
-	SM3    string `json:"sm3"`
-	SHA256 string `json:"sha256"`
-}
 
 // judgeReport checks a signed file, a manifest with all that it names, or the manifest of a night's folder.
 func judgeReport(path string, root *certificate) *judgement {
@@ -116,29 +99,6 @@ func (m *manifest) judge(j *judgement, folder string, root *certificate) *judgem
 	return &night
 }
 
-// readManifest is nil for what is not of the form that is known, in the spelling that Sluice gives it.
-func readManifest(content []byte) *manifest {
-	read := new(manifest)
-	if len(content) > maxManifest || json.Unmarshal(content, read) != nil || read.Form != manifestForm {
-		return nil
-	}
-	var all map[string]any
-	decoder := json.NewDecoder(bytes.NewReader(content))
-	decoder.UseNumber()
-	var again bytes.Buffer
-	encoder := json.NewEncoder(&again)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	if decoder.Decode(&all) != nil || encoder.Encode(all) != nil {
-		return nil
-	}
-	spelling := strings.NewReplacer(`\u2028`, "\u2028", `\u2029`, "\u2029") // Go alone escapes these
-	if spelling.Replace(again.String()) != string(content) {
-		return nil
-	}
-	return read
-}
-
 // judge compares a file with what the manifest says of it, then checks the signature that a PDF has, or that lies beside another;
 // the manifest vouches for one that has none.
 func (n namedFile) judge(folder string, root *certificate) *judgement {
@@ -172,7 +132,7 @@ func (n namedFile) compare(file io.Reader) error {
 	if err != nil {
 		return err
 	}
-	if size != n.Bytes || hex.EncodeToString(is3.Sum(nil)) != n.SM3 || hex.EncodeToString(is2.Sum(nil)) != n.SHA256 {
+	if number(size) != n.Bytes || hex.EncodeToString(is3.Sum(nil)) != n.SM3 || hex.EncodeToString(is2.Sum(nil)) != n.SHA256 {
 		return refusal{digest, "it is not the file that the manifest names: size, SM3 or SHA-256 differ"}
 	}
 	return nil

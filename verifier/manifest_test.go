@@ -13,15 +13,17 @@ import (
 	"github.com/emmansun/gmsm/sm3"
 )
 
-// manifestOf is the text of a manifest that names these files, some of its other members left out.
+// manifestOf is the text of a manifest that names these files.
 func manifestOf(files ...[2]string) string {
-	var lines []string
+	named := []namedFile{}
 	for _, file := range files {
-		name, content := file[0], []byte(file[1])
-		lines = append(lines, fmt.Sprintf("    {\n      \"bytes\": %d,\n      \"name\": %q,\n      \"sha256\": \"%x\",\n      \"sm3\": \"%x\"\n    }",
-			len(content), name, sha256.Sum256(content), sm3.Sum(content)))
+		content := []byte(file[1])
+		digests := [2]string{fmt.Sprintf("%x", sm3.Sum(content)), fmt.Sprintf("%x", sha256.Sum256(content))}
+		named = append(named, namedFile{Name: file[0], Bytes: number(len(content)), SM3: digests[0], SHA256: digests[1]})
 	}
-	return fmt.Sprintf("{\n  \"day\": \"2026-11-02\",\n  \"files\": [\n%s\n  ],\n  \"form\": \"sluice-report-manifest 1\",\n  \"report\": \"one\"\n}\n", strings.Join(lines, ",\n"))
+	m := manifest{Day: "2026-11-02", Files: named, Form: manifestForm, Report: "one", Counts: counts{"entries": 7},
+		Verdicts: map[string]counts{"mlps": {"met": 1}}, Versions: map[string]any{"sluice": "0"}}
+	return m.spelling()
 }
 
 // signed adds the manifest and its signature to a folder.

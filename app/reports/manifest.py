@@ -13,10 +13,10 @@ A manifest covers what was signed of one night; the next night has its own.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import orjson
-from pydantic import TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from app.errors import SluiceError
 
@@ -43,6 +43,12 @@ TYPES = {
     ".sh": "text/x-shellscript; charset=utf-8",
 }
 """Media types by the end of a name."""
+PLAIN_NAME = "[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
+"""A pattern of names that lead out of no folder."""
+Plain = Annotated[str, Field(pattern=f"^{PLAIN_NAME}$")]
+Word = Annotated[str, Field(pattern="^[a-z0-9_]+$")]
+Whole = Annotated[int, Field(ge=0, lt=10**15)]
+"""Whole numbers that every reader of JSON holds."""
 
 
 class NotAManifest(SluiceError):
@@ -59,7 +65,7 @@ class FileLine:
     """One file; the manifest, its signature and what is only for checking are not among them."""
 
     name: str
-    bytes: int
+    bytes: Whole
     sm3: str
     sha256: str
 
@@ -69,9 +75,9 @@ class LogLine:
     """The log that the reports are made from, by the checkpoint that closes its export."""
 
     origin: str
-    first: int
-    end: int
-    size: int
+    first: Whole
+    end: Whole
+    size: Whole
     root: str
     """Of the tree, in hex."""
     note: str
@@ -84,9 +90,9 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What stands in manifest.json."""
+    """What stands in manifest.json: all of these and nothing else, or two readers could read it differently (rule 8 of verifier/README.md)."""
 
-    report: str
+    report: Plain
     day: str
     zone: str
     begin: str
@@ -97,11 +103,11 @@ class Manifest:
     made_by: str
     files: Sequence[FileLine]
     log: LogLine
-    counts: Mapping[str, int]
+    counts: Mapping[Word, Whole]
     """entries, decisions, refused, sensitive_accesses, rows of each table, missing_characters (that print as [U+XXXX]) …"""
-    verdicts: Mapping[str, Mapping[str, int]]
+    verdicts: Mapping[Word, Mapping[Word, Whole]]
     """By report (`mlps`, `gdpr`): how many clauses were met, partly, not_met, not_applicable, manual."""
-    versions: Mapping[str, Any]
+    versions: Mapping[Word, str | Sequence[str]]
     """sluice, the policy revisions in force in the period, SM3 of the clauses and of the register of processing, the font, SM3 of models.yaml."""
 
     def text(self) -> bytes:

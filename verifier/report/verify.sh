@@ -238,6 +238,7 @@ load() { [ -f "$1" ] && cat <"$1" >"$work/file" 2>"$work/errors" || unread 'no f
 
 judge_loaded() {
   begin=$(head -c 5 "$work/file" | hex) name=$2
+  if [ "$name" = manifest.json ]; then begin=; fi # that is no PDF, whatever it begins with
   case $begin+$name in $pdf_header+* | *+?*.pdf) judge_pdf ;; *) judge_beside "$1" "$2" ;; esac
 }
 
@@ -363,38 +364,74 @@ tell() {
 
 # Reads a manifest as Sluice writes it, JSON with a line for each member, and prints size, SM3, SHA-256 and name of each file.
 # It ends with 1 where it is written otherwise, and with 3 where a name is none of a file of its folder, or stands there twice.
+# A value is read by its kind: `rest` is what its first line has of it; `more` is set to whether a comma follows, `said` to a text or number.
 manifest_lines() {
   awk -v form="$form" '
-    function fail(how) { failed = how; exit how }
-    function next_line() { if ((getline line) <= 0) fail(1) }
-    function member(key, ends) {
-      next_line()
-      if (index(line, "      \"" key "\": \"") != 1 || substr(line, length(line) - length(ends) + 1) != ends) fail(1)
-      return substr(line, length(key) + 12, length(line) - length(key) - 11 - length(ends))
+    function next_line() { if ((getline line) <= 0) exit 1 }
+    function closes(bracket) { next_line(); if (line != bracket && line != bracket ",") exit 1; more = line != bracket }
+    function scalar(kind, rest) {
+      more = sub(/,$/, "", rest)
+      if (kind == "number" ? rest !~ /^(0|[1-9][0-9]*)$/ || length(rest) > 15 : rest !~ /^"([^"\\]|\\(["\\bfnrt]|u00(0[0-7be]|1[0-9a-f])))*"$/) exit 1
+      said = kind == "number" ? rest : substr(rest, 2, length(rest) - 2)
     }
-    NR == 1 && $0 != "{" { fail(1) }
-    { last = $0 }
-    $0 == "  \"form\": \"" form "\"," { forms++ }
-    $0 == "  \"files\": []," { lists++ }
-    $0 == "  \"files\": [" {
-      lists++
+    function value(kind, indent, rest) {
+      if (kind == "text" || kind == "number") scalar(kind, rest)
+      else if (rest == "[]" || rest == "[],") { if (kind != "version" && kind != "files") exit 1; more = rest == "[]," }
+      else if (kind == "files") files(indent, rest)
+      else if (kind == "version" && rest == "[") texts(indent)
+      else if (kind == "version") scalar("text", rest)
+      else if (kind == "log") { if (rest != "{") exit 1; record(indent, "certificate text end number first number note text origin text root text size number verdict text") }
+      else members(indent, rest, kind == "counts" ? "number" : kind == "verdicts" ? "counts" : "version")
+    }
+    function members(indent, rest, kind,  name, before) { # in the order of their names
+      if (rest == "{}" || rest == "{},") { more = rest == "{},"; return }
+      if (rest != "{") exit 1
+      before = ""
       do {
-        next_line(); if (line != "    {") fail(1)
-        next_line(); if (line !~ /^      "bytes": [0-9]+,$/) fail(1)
-        gsub(/[^0-9]/, "", line); bytes = line
-        name = member("name", "\","); sha256 = member("sha256", "\","); sm3 = member("sm3", "\"")
-        next_line(); if (line != "    }," && line != "    }") fail(1)
-        if (name !~ /^[A-Za-z0-9][A-Za-z0-9._-]*$/ || length(name) > 128 || name == "manifest.json" || name in seen) refused = 1
-        seen[name] = 1
-        if (sm3 sha256 ~ /[^0-9a-f]/) fail(1)
-        print bytes, sm3, sha256, name
-      } while (line == "    },")
-      next_line(); if (line != "  ],") fail(1)
+        next_line(); if (!match(line, "^" indent "  \"[a-z0-9_]+\": ")) exit 1
+        name = substr(line, 1, RLENGTH); if (name <= before) exit 1
+        before = name
+        value(kind, indent "  ", substr(line, RLENGTH + 1))
+      } while (more)
+      closes(indent "}")
     }
-    END {
-      if (failed || last != "}" || forms != 1 || lists != 1) exit 1
-      if (refused) exit 3
-    }' "$work/manifest"
+    function texts(indent) {
+      do {
+        next_line(); if (index(line, indent "  ") != 1) exit 1
+        scalar("text", substr(line, length(indent) + 3))
+      } while (more)
+      closes(indent "]")
+    }
+    function record(indent, table,  n, i, part, start) { # the members that a table of names and kinds has
+      n = split(table, part, " ")
+      for (i = 1; i < n; i += 2) {
+        next_line(); start = indent "  \"" part[i] "\": "; if (index(line, start) != 1) exit 1
+        value(part[i + 1], indent "  ", substr(line, length(start) + 1))
+        if (more != (i + 1 < n)) exit 1
+        got[part[i]] = said
+      }
+      closes(indent "}")
+    }
+    function plain(name) { return name ~ /^[A-Za-z0-9][A-Za-z0-9._-]*$/ && length(name) <= 128 }
+    function digest(hexes) { return hexes ~ /^[0-9a-f]+$/ ? hexes : "none" }
+    function files(indent, rest,  name) {
+      if (rest != "[") exit 1
+      do {
+        next_line(); if (line != indent "  {") exit 1
+        record(indent "  ", "bytes number name text sha256 text sm3 text")
+        name = got["name"]
+        if (!plain(name) || name == "manifest.json" || name in seen) refused = 1
+        else print got["bytes"], digest(got["sm3"]), digest(got["sha256"]), name
+        seen[name] = 1
+      } while (more)
+      closes(indent "]")
+    }
+    BEGIN {
+      next_line(); if (line != "{") exit 1
+      record("", "begin text counts counts day text end text files files form text log log made text made_by text report text verdicts verdicts versions versions zone text")
+      if (more || (getline line) > 0 || got["form"] != form || !plain(got["report"])) exit 1
+      exit refused ? 3 : 0
+    }' <"$work/manifest"
 }
 
 # tell_night FOLDER: what is found of the night whose manifest is signed as $work/head says, all of it and then file by file; sets
@@ -402,7 +439,8 @@ manifest_lines() {
 tell_night() {
   mv "$work/file" "$work/manifest" # the bytes that were judged
   status=0
-  [ "$(size_of "$work/manifest")" -le 4194304 ] && [ "$(tail -c 1 "$work/manifest" | hex)" = 0a ] && manifest_lines >"$work/lines" || status=$?
+  [ "$(size_of "$work/manifest")" -le 4194304 ] && [ "$(tail -c 1 "$work/manifest" | hex)" = 0a ] &&
+    [ "$(tr -cd '\000-\011\013-\037' <"$work/manifest" | wc -c)" -eq 0 ] && manifest_lines >"$work/lines" || status=$?
   case $status in
     0) ;;
     3) printf 'tampered  manifest.json: malformed: it names what is no name of a file of its folder, or twice\n' && exit 4 ;;

@@ -19,6 +19,7 @@ from app.reports.manifest import (
     FORM,
     MANIFEST,
     MOST_BYTES,
+    PLAIN_NAME,
     ROOT,
     SCRIPT,
     SIGNATURE_SUFFIX,
@@ -30,7 +31,7 @@ from app.reports.manifest import (
 from app.signing import cms
 from app.signing.certificates import Certificate
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_NAME = re.compile(PLAIN_NAME)
 _SIGNED_WITHIN = ".pdf"
 _BEGIN, _FORM_LINE = b"{\n", b'\n  "form": "' + FORM.partition(" ")[0].encode() + b" "
 
