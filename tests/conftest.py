@@ -28,6 +28,8 @@ pytest_plugins = [
     "tests.fixtures.verifiers",
     "tests.fixtures.report_font",
     "tests.fixtures.making",
+    "tests.fixtures.made_nights",
+    "tests.fixtures.office",
     "tests.fixtures.reports_api",
 ]
 

@@ -1,49 +1,32 @@
-"""Nights from a real log to the shelf: once, whoever asks and whoever is ended, and checked as an auditor does."""
+"""Nights from a real log to the shelf: once, whoever asks, and checked as an auditor does."""
 
 import asyncio
-import contextlib
-import dataclasses
 import functools
-import shutil
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pypdfium2 as pdfium
 import pytest
-import structlog
 
 from app.audit.format.export_file import lines
 from app.audit.records.access import RequestFacts, access_confirmed, sensitive_access
 from app.audit.records.report import report_made
 from app.audit.verification.verify import verify
 from app.cli.report.nightly import make_missing
-from app.database import DatabaseDown
-from app.errors import ConfigError
 from app.reports.checking.check import check
 from app.reports.evidence.readiness import NightBeforeLog, NightNotOver, NightUnfinished
-from app.reports.making.draft import Draft, ShelfUnwritable
 from app.reports.making.earlier import end_before
-from app.reports.making.lock import Lock, NightBusy
-from app.reports.making.log_root import given_root, trust_in
-from app.reports.manifest import Manifest
-from app.reports.nights.night import Night
-from app.reports.sealing.timestamps import NoTimeStamp, TimeStampAuthority
 from app.reports.shelf import made
-from app.reports.shelf.shelf import Shelf, ShelfDown
-from app.setting_sections import ReportSettings
+from app.reports.shelf.shelf import Shelf
 from app.signing.certificates import make_root
-from app.signing.keys import KeyFolder
 from app.signing.sm2 import PrivateKey
+from tests.fixtures.made_nights import FIRST, SECOND, manifest, outcomes
 from tests.fixtures.making import DAY, OPERATOR, OVER, NightLife, Watched
-from tests.fixtures.night import allowed, eventful, summary
+from tests.fixtures.night import allowed, summary
 from tests.fixtures.signing import MADE
 
 JOINS_NONE = "No report of the day before with a good signature was on the shelf to join"
-FIRST, SECOND = "2026-01-01-utc-1", "2026-01-01-utc-2"
-STAMPED = ["mlps.pdf", "gdpr.pdf", "decisions.csv", "entries.csv", "manifest.json"]
-"""What time stamps are over, in the order of signing."""
 FILES = [
     "decisions.csv",
     "decisions.csv.p7s",
@@ -60,31 +43,10 @@ FILES = [
 ]
 
 
-class Ended(BaseException):
-    """Stands for a kill: nothing after it runs but what the kernel does."""
-
-
-@pytest.fixture
-async def over(night_life: NightLife) -> NightLife:
-    """A log with an eventful day that is over."""
-    await night_life.grown.intake.write(*eventful(MADE))
-    night_life.grown.clock.advance(OVER.total_seconds() * 1000)
-    return night_life
-
-
-def manifest(folder: Path) -> Manifest:
-    return Manifest.parse((folder / "manifest.json").read_bytes())
-
-
 def printed(folder: Path) -> str:
     """The words of its mlps.pdf, a space between two."""
     with pdfium.PdfDocument(folder / "mlps.pdf") as pdf:
         return " ".join(" ".join(page.get_textpage().get_text_bounded() for page in pdf).split())
-
-
-async def outcomes(life: NightLife) -> list[tuple[str, str]]:
-    """Outcome and report of each `report.made` entry."""
-    return [(entry["outcome"], entry["report"]) for entry in await life.made()]
 
 
 async def test_a_night_is_made_from_the_log_to_the_shelf(over: NightLife):
@@ -190,109 +152,6 @@ async def test_a_log_that_was_tampered_with_is_reported_as_such(over: NightLife)
     assert check(outcome.folder, over.materials.keys.root).verdict == "valid"
 
 
-@pytest.mark.parametrize("stage", ["gather", "sign"])
-async def test_what_fails_leaves_nothing_but_its_entry(over: NightLife, stage: str):
-    """Wherever it fails nothing half made stays; the log says that it failed and why, and the next try makes it."""
-    watched = Watched()
-    watched.fails_at = stage
-    with pytest.raises(RuntimeError, match="told to fail"):
-        await over.maker(progress=watched).make(DAY)
-    assert over.folders() == []
-    await over.maker().make(DAY)
-    failed, done = await over.made()
-    assert (failed["outcome"], failed["problem"]) == ("failed", "RuntimeError: told to fail")
-    assert (done["outcome"], over.folders()) == ("done", [FIRST])
-
-
-async def test_a_full_disk_is_told_as_such(over: NightLife, monkeypatch: pytest.MonkeyPatch):
-    """The message names the file and the reason."""
-
-    def full(_: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("app.private_files.os.fsync", full)
-    with pytest.raises(ShelfUnwritable, match=r"log\.jsonl: No space left"):
-        await over.maker().make(DAY)
-    assert over.folders() == []
-
-
-async def test_a_shelf_that_cannot_be_written_to_is_told_as_such(over: NightLife):
-    """Here it is a file."""
-    over.shelf.write_text("no folder")
-    with pytest.raises(ShelfUnwritable, match=str(over.shelf)):
-        await over.maker().make(DAY)
-    assert [entry["outcome"] for entry in await over.made()] == ["failed"]
-
-
-async def test_what_a_kill_left_half_made_is_removed(over: NightLife):
-    """Drafts of this night go, those of another stay with their maker."""
-    for name in (".making-2026-01-01-utc-1", ".making-2025-12-31-utc-1"):
-        (over.shelf / name).mkdir(parents=True)
-        (over.shelf / name / "mlps.pdf").write_text("half")
-    await over.maker().make(DAY)
-    assert over.folders() == [".making-2025-12-31-utc-1", FIRST]
-    assert check(over.shelf / FIRST, over.materials.keys.root).verdict == "valid"
-
-
-async def test_foreign_folders_do_not_count(over: NightLife):
-    """What is no id of a report gives no number, and stops nobody."""
-    for name in ("2026-01-01-utc-²", "2026-01-01-utc-99999", "2026-01-01-utc-x"):
-        (over.shelf / name).mkdir(parents=True)
-    assert (await over.maker().make(DAY)).report == FIRST
-
-
-async def test_a_kill_between_entry_and_name_is_made_up_for(over: NightLife, monkeypatch: pytest.MonkeyPatch):
-    """The log says that it is made, the folder has no name yet: whoever comes next lets it take it, and makes nothing."""
-    with monkeypatch.context() as patched, contextlib.suppress(Ended):
-        patched.setattr(Draft, "publish", _ended)
-        await over.maker().make(DAY)
-    assert over.folders() == [f".making-{FIRST}"]
-
-    outcome = await over.maker().make(DAY)
-    assert (outcome.report, outcome.fresh, outcome.here, over.folders()) == (FIRST, False, True, [FIRST])
-    assert check(outcome.folder, over.materials.keys.root).verdict == "valid"
-    assert await outcomes(over) == [("done", FIRST)]
-
-
-@pytest.mark.parametrize("committed", [True, False])
-async def test_where_nobody_knows_whether_the_entry_was_committed_the_log_tells(
-    over: NightLife, monkeypatch: pytest.MonkeyPatch, committed: bool
-):
-    """The connection is lost in the commit: the next maker finishes the night where it was, and makes it anew where it was not."""
-    commit = Lock.commit
-
-    async def lost(lock: Lock, entry: Any) -> None:
-        if committed:
-            await commit(lock, entry)
-        raise DatabaseDown("PostgreSQL: the connection was lost")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Lock, "commit", lost)
-        with pytest.raises(DatabaseDown):
-            await over.maker().make(DAY)
-    assert over.folders() == [f".making-{FIRST}"]
-
-    outcome = await over.maker().make(DAY)
-    assert (outcome.fresh, over.folders()) == (not committed, [FIRST])
-    assert [entry["outcome"] for entry in await over.made()].count("done") == 1
-
-
-async def test_a_folder_that_was_taken_away_is_not_made_again_unasked(over: NightLife, capsys: pytest.CaptureFixture[str], tmp_path: Path):
-    """The log has it; who archived the folder does not get another one each night."""
-    await over.maker().make(DAY)
-    shutil.rmtree(over.shelf / FIRST)
-    outcome = await over.maker().make(DAY)
-    assert (outcome.fresh, outcome.here, over.folders()) == (False, False, [])
-    await make_missing(over.maker(), "UTC")
-    told = capsys.readouterr()
-    assert told.out.endswith("nothing to make: the log says that each night of UTC from 2026-01-01 to 2026-01-01 was made\n")
-    assert told.err == f"1 of what was made in the last year is not in {over.shelf}: `sluice report list` names it\n"
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ShelfDown, match="Not a directory"):  # a shelf that cannot be read is none that everything is gone from
-        await make_missing(over.maker(tmp_path / "file"), "UTC")
-    assert (await over.maker().make(DAY, again=True)).report == SECOND
-
-
 async def test_a_night_is_not_made_while_entries_wait(over: NightLife):
     """With the log's process away, entries of the day are not in the log yet: nothing is made, and the log will say so."""
     await over.settled()
@@ -378,34 +237,6 @@ async def test_a_night_before_the_log_began_is_not_made(over: NightLife):
     assert (over.folders(), await over.made()) == ([], [])
 
 
-async def test_the_log_is_told_who_signs_reports_before_the_first(over: NightLife):
-    """One entry for the signer, before that of the night, and none the second time."""
-    await over.maker().make(DAY)
-    await over.maker().make(DAY, again=True)
-    await over.settled()
-    kinds = [
-        kind for (kind,) in await over.grown.rows("SELECT kind FROM audit.body WHERE kind IN ('key.created', 'report.made') ORDER BY seq")
-    ]
-    assert kinds[-3:] == ["key.created", "report.made", "report.made"]
-    assert kinds.count("key.created") == 2  # one of the eventful day, of an API key
-
-
-def _ended(_: Draft) -> Path:
-    raise Ended
-
-
-async def test_one_night_that_cannot_be_made_stops_no_other(over: NightLife, capsys: pytest.CaptureFixture[str]):
-    """Whatever its entries do to us: the log is told, the nights before and after are made, and the command ends with that error."""
-    await over.settled()
-    over.grown.clock.advance(timedelta(days=2).total_seconds() * 1000)
-    poisoned = _Poisoned(DAY.next())
-    with pytest.raises(RuntimeError, match="told to fail"):
-        await make_missing(over.maker(progress=poisoned), "UTC")
-    assert over.folders() == [FIRST, "2026-01-03-utc-1"]
-    assert await outcomes(over) == [("done", FIRST), ("failed", "2026-01-02-utc-1"), ("done", "2026-01-03-utc-1")]
-    assert "2026-01-02: not made: RuntimeError: told to fail" in capsys.readouterr().err
-
-
 async def test_nothing_after_the_last_night_that_is_wanted_is_made(over: NightLife):
     """The timer names the newest whose time has come."""
     await over.settled()
@@ -424,119 +255,3 @@ async def test_nights_beyond_a_month_are_told(over: NightLife, capsys: pytest.Ca
     assert capsys.readouterr().err == "2 nights before 2026-01-03 are left out; run it again for them\n"
     await make_missing(over.maker(), "UTC", DAY)  # one of those that are left out where the newest come first
     assert over.folders() == [FIRST, "2026-01-03-utc-1"]
-
-
-async def test_a_lock_that_cannot_be_had_is_told(over: NightLife, monkeypatch: pytest.MonkeyPatch):
-    """Another process has it for too long: the log says that the night failed, and why."""
-
-    async def busy(*_: object) -> bool:
-        return False
-
-    with monkeypatch.context() as patched:
-        patched.setattr("app.session_lock.LockSession.take", busy)
-        patched.setattr("app.reports.making.lock.WAIT_S", 2.0)
-        with pytest.raises(NightBusy):
-            await over.maker().make(DAY)
-    (failed,) = await over.made()
-    assert (failed["outcome"], failed["report"]) == ("failed", FIRST)
-    assert "by another process" in failed["problem"]
-
-
-async def test_what_fails_after_the_entry_is_no_failed_night(over: NightLife, monkeypatch: pytest.MonkeyPatch):
-    """The log says that it is made; the folder takes its name at the next try."""
-    with monkeypatch.context() as patched:
-        patched.setattr("app.reports.making.draft.Path.rename", _full)
-        with pytest.raises(ShelfUnwritable):
-            await over.maker().make(DAY)
-    assert (await over.maker().make(DAY)).here
-    assert await outcomes(over) == [("done", FIRST)]
-
-
-async def test_a_time_stamp_authority_is_asked_again_for_the_next_night(over: NightLife, monkeypatch: pytest.MonkeyPatch):
-    """What it did not give for one night is told of that one alone."""
-    over.materials = dataclasses.replace(over.materials, settings=ReportSettings(timestamp_url="http://localhost:1/"))
-    asked: list[bytes] = []
-
-    def silent(_: TimeStampAuthority, digest: bytes) -> bytes:
-        asked.append(digest)
-        raise NoTimeStamp(f"call {len(asked)}")
-
-    monkeypatch.setattr(TimeStampAuthority, "stamp", silent)
-    await over.settled()
-    over.grown.clock.advance(timedelta(days=1).total_seconds() * 1000)
-    await make_missing(over.maker(), "UTC")
-    left_out = [manifest(over.shelf / name).versions["left_out"] for name in over.folders()]
-    assert left_out[1][0] == f"no time stamp: call {len(asked) // 2 + 1}"
-    assert not set(left_out[0]) & set(left_out[1])
-
-
-async def test_a_time_stamp_that_the_manifest_itself_lacks_is_logged(over: NightLife, monkeypatch: pytest.MonkeyPatch):
-    """Its text is signed by then and cannot say it: one line of the log does, and none of what the manifest says."""
-    over.materials = dataclasses.replace(over.materials, settings=ReportSettings(timestamp_url="http://localhost:1/"))
-    asked: list[bytes] = []
-
-    def falls_silent(_: TimeStampAuthority, digest: bytes) -> bytes:
-        asked.append(digest)
-        if len(asked) == len(STAMPED):
-            raise NoTimeStamp("localhost: refused")
-        return b"stamp"
-
-    monkeypatch.setattr(TimeStampAuthority, "stamp", falls_silent)
-    with structlog.testing.capture_logs() as logged:
-        folder = (await over.maker().make(DAY)).folder
-    assert sorted(path.stem for path in folder.glob("*.tsr")) == sorted(STAMPED[:-1])
-    assert manifest(folder).versions["left_out"] == []
-    told = {"event": "report.manifest_not_stamped", "log_level": "warning", "report": FIRST, "problem": "no time stamp: localhost: refused"}
-    assert [line for line in logged if line["event"].startswith("report.")] == [told]
-
-
-async def test_a_root_that_comes_from_the_log_itself_counts_when_an_earlier_report_had_it(over: NightLife):
-    """With the log's keys elsewhere and no report.log_root, the first night's log is not checked; from the second on its root is pinned.
-
-    Another root is not trusted, not even after the reports that were made under it.
-    """
-    over.materials = dataclasses.replace(over.materials, log_root=None)
-    first = manifest((await over.maker().make(DAY)).folder)
-    second = manifest((await over.maker().make(DAY, again=True)).folder)
-    assert (first.versions["log_root"], second.versions["log_root"]) == ("log", "pinned")
-    assert first.log.verdict == second.log.verdict == "whole"
-    assert (first.verdicts["mlps"]["met"], first.verdicts["mlps"]["partly"]) == (0, 0)
-    assert second.verdicts["mlps"]["met"] > 0
-
-    shelf, root, another = Shelf(over.shelf), over.materials.keys.root, make_root(PrivateKey.generate(), MADE)
-    assert trust_in(over.grown.keys.root, shelf, root) == "pinned"
-    assert trust_in(another, shelf, root) == "log"
-    assert trust_in(over.grown.keys.root, shelf, another) == "log"  # nobody signed those reports
-
-
-def test_the_root_of_the_log_comes_from_its_setting_or_its_keys(tmp_path: Path, key_folder: KeyFolder):
-    """The file that is named counts; what is no root certificate is refused with the remedy."""
-    other = make_root(PrivateKey.generate(), MADE)
-    (tmp_path / "root.pem").write_text(other.pem)
-    (tmp_path / "none.pem").write_text("nothing")
-    for file, root in ((str(tmp_path / "root.pem"), other), ("", key_folder.root)):
-        found = given_root(file, key_folder.path)
-        assert found is not None
-        assert found.fingerprint == root.fingerprint
-    assert given_root("", tmp_path / "elsewhere") is None
-    for name in ("none.pem", "missing.pem"):
-        with pytest.raises(ConfigError, match=r"report\.log_root") as refused:
-            given_root(str(tmp_path / name), key_folder.path)
-        assert "export-public --root" in refused.value.advice
-
-
-class _Poisoned(Watched):
-    """Progress that fails while one night is written."""
-
-    def __init__(self, night: Night) -> None:
-        super().__init__()
-        self._night = night
-
-    def stage(self, night: Night, name: str) -> None:
-        """The next part begins."""
-        self.fails_at = "write" if night == self._night else ""
-        super().stage(night, name)
-
-
-def _full(*_: object) -> None:
-    raise OSError(28, "No space left on device")
