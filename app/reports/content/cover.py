@@ -57,6 +57,8 @@ def cover(
         blocks.append(Paragraph(fill(wording.HOURS, hours=f"{evidence.night.hours:g}"), "note"))
     if evidence.entries == 0:
         blocks.append(Paragraph(wording.NOTHING_HAPPENED))
+    elif evidence.first == 0:
+        blocks.append(Paragraph(wording.LOG_BEGINS, "note"))
     return [*blocks, *_signature(imprint, file), _versions(evidence, imprint), _tables(chapters)]
 
 

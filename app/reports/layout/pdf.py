@@ -157,8 +157,10 @@ def _story(document: Document, setter: Typesetter) -> Iterator[Flowable]:
         yield title(document.title.en, TITLE_SECOND, setter, below=4)
     yield title(document.subject, NOTE, setter, below=6)
     yield Rule()
-    yield from _kept_together(_blocks(document.cover, setter))
-    yield CondPageBreak(WHOLE_PAGE)
+    cover = list(_blocks(document.cover, setter))
+    yield from _kept_together(iter(cover))
+    if _height(cover, WHOLE_PAGE) < WHOLE_PAGE:  # one that is longer ends on a page that has room for more
+        yield CondPageBreak(WHOLE_PAGE)
     yield from _kept_together(_blocks(document.blocks, setter))
 
 

@@ -24,6 +24,10 @@ NOTHING_HAPPENED = Words(
     "当日日志中没有任何条目。本报告如实记载：没有决定、没有访问、没有变更，各项计数为零。",
     "The log has no entry of this day. The report says so: no decisions, no accesses, no changes, and all counts are zero.",
 )
+LOG_BEGINS = Words(
+    "日志自当日开始（条目 0）。此前发生的事项不在任何条目中，本报告对其不作任何陈述。",
+    "The log begins on this day, with entry 0. What happened before is in no entry, and this report says nothing of it.",
+)
 
 VERDICTS_TITLE = Words("条款", "clauses")
 TABLES_TITLE = Words("表", "table")

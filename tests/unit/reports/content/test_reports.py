@@ -237,6 +237,16 @@ def test_verdicts_have_their_evidence() -> None:
     assert "待核实 to check" in rows["8"][0]
 
 
+@BOTH
+def test_the_day_on_which_the_log_begins_is_told(report: Report) -> None:
+    """A night with entry 0 says that nothing is known of what was before; later nights, and one without entries, do not."""
+    says = "The log begins on this day, with entry 0."
+    assert EVENTFUL.first == 0
+    assert says in "\n".join(texts(report(EVENTFUL).cover))
+    for other in (replace(EVENTFUL, first=1), EMPTY):
+        assert says not in "\n".join(texts(report(other).cover))
+
+
 @pytest.mark.parametrize(
     ("day", "hours", "note"),
     [(date(2026, 3, 29), 23, "23 hours"), (date(2026, 10, 25), 25, "25 hours"), (date(2026, 11, 29), 24, None)],
