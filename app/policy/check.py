@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import orjson
 
+from app.errors import DependencyDown
 from app.policy.bundle import Compiled, Group, archive, group_rules, modules_of
 from app.policy.coverage import show_command
 from app.policy.folder import Files, Problems, Rule, check_lib, read_files, read_rule
@@ -69,12 +70,16 @@ async def compile_policy(folder: Path, binary: Path, modes: Modes = NO_MODES, se
         shapes, trees = Shapes(problems), {name: ran.json() for (name, _), ran in seen.trees.items()}
         for rule in rules:
             shapes.look_at_text(rule, trees[rule.file])
-        await _all(
-            _check_reads(work, groups, files, problems),
-            _run_tests(work, files, problems, show_command(folder, binary)),
-            _ask_examples(work, modules, groups, shapes, problems),
-            _watch_tests(work, files, rules, trees, shapes),
-        )
+        try:
+            await _all(
+                _check_reads(work, groups, files, problems),
+                _run_tests(work, files, problems, show_command(folder, binary)),
+                _ask_examples(work, modules, groups, shapes, problems),
+                _watch_tests(work, files, rules, trees, shapes),
+            )
+        except DependencyDown:
+            problems.refuse()  # a verdict, though another run gave none: a rule that does not end stops the tests, too
+            raise
     problems.refuse()
     return Compiled(revision, groups, modules, archive(revision, modules))
 

@@ -449,3 +449,15 @@ async def test_a_rule_that_does_not_end_is_refused_and_a_late_machine_is_not_bla
     loop = "some number in numbers.range(1, 100000000)\n\tnumber < 0"
     write_rule(rego_folder, "slow", f'deny contains {{"code": "slow", "message": "m", "status": 403}} if {{\n\t{loop}\n}}')
     assert await refusal(rego_folder, opa_binary) == "the rules: the examples are not answered within 300ms; a rule may not end"
+
+
+async def test_a_rule_that_does_not_end_in_its_tests_either_is_refused(
+    rego_folder: Path, opa_binary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tests then give no verdict in time; that of the examples is told, and nothing is tried again until the folder changes."""
+    monkeypatch.setattr("app.policy.offline._EVAL_TIMEOUTS", ("1ms", "300ms"))
+    monkeypatch.setattr("app.policy.program.RUN_TIMEOUT_S", 2.0)
+    path = rego_folder / "rules" / "pressure" / "pressure.rego"
+    loop = "never_ends if {\n\tsome number in numbers.range(1, 100000000)\n\tnumber < 0\n}\n"
+    path.write_text(f"{path.read_text()}\n{loop}\nshed contains 0 if never_ends\n")
+    assert "the rules: the examples are not answered within 300ms; a rule may not end" in await refusal(rego_folder, opa_binary)
