@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -106,6 +107,17 @@ async def test_the_exit_status_says_whether_all_nights_are_as_they_were_signed(v
     assert (await listed(var, **urls)).exit_code == 0
     (var / "report-keys" / "root.pem").unlink()
     assert (await listed(var, **urls)).exit_code == 6
+
+
+async def test_a_pipe_for_a_manifest_keeps_the_list_waiting_for_nothing(var: Path, database_urls: DatabaseUrls, grown_log: GrownLog):
+    """The night cannot be checked, and that is said at once, though the log knows its manifest."""
+    await grown_log.add(made(HERE, file_line("manifest.json", FILES["manifest.json"]).sm3))
+    shutil.rmtree(var / "reports" / EXCHANGED)
+    (var / "reports" / HERE / "manifest.json").unlink()
+    os.mkfifo(var / "reports" / HERE / "manifest.json")
+    async with asyncio.timeout(10):
+        done = await listed(var, "--output", "json", **urls_of(database_urls))
+    assert (states(done), done.exit_code) == ([(HERE, "unchecked", None)], 6)
 
 
 async def test_no_success_without_the_log(var: Path):

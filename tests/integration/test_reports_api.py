@@ -1,5 +1,7 @@
 """/reports over HTTP: what is there, and whether it is as it was signed and as the log says."""
 
+import asyncio
+import os
 import shutil
 from pathlib import Path
 
@@ -88,6 +90,21 @@ async def test_under_another_root_a_night_needs_the_word_of_the_log(report_api: 
     assert (await call(report_api, "HEAD", f"/reports/{REPORT}/mlps.pdf")).headers["sluice-report-state"] == "tampered"
     await grown_log.add(report(REPORT, file_line("manifest.json", forged["manifest.json"]).sm3))
     assert await verdicts(report_api) == [(REPORT, "unchecked")]
+
+
+async def test_a_pipe_or_a_link_in_a_night_is_told_at_once(report_api: FastAPI, grown_log: GrownLog, report_shelf: Path, tmp_path: Path):
+    """Neither is read whatever the log says of the night, which is unchecked; a night that is a link is none."""
+    await grown_log.add(report(REPORT, file_line("manifest.json", FILES["manifest.json"]).sm3))
+    (report_shelf / "mlps.pdf").rename(tmp_path / "mlps.pdf")
+    (report_shelf / "mlps.pdf").symlink_to(tmp_path / "mlps.pdf")
+    assert await verdicts(report_api) == [(REPORT, "unchecked")]
+    (report_shelf / "manifest.json").unlink()
+    os.mkfifo(report_shelf / "manifest.json")
+    async with asyncio.timeout(5):
+        assert await verdicts(report_api) == [(REPORT, "unchecked")]
+    shutil.move(report_shelf, tmp_path / "elsewhere")
+    os.symlink(tmp_path / "elsewhere", report_shelf)  # noqa: PTH211
+    assert await verdicts(report_api) == [(REPORT, "missing")]
 
 
 async def test_without_the_log_the_shelf_is_told_as_it_is(report_shelf: Path):

@@ -59,10 +59,11 @@ class Source:
 
 
 @contextlib.contextmanager
-def opened(path: Path) -> Iterator[Source]:
-    """The regular file at `path`, open. Raises Unreadable, of which NotThere is one kind."""
+def opened(path: Path, *, follow: bool = True) -> Iterator[Source]:
+    """The regular file at `path`, open; what a link there leads to, unless not to `follow`. Raises Unreadable, of which NotThere is one kind."""
+    flags = os.O_RDONLY | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe would keep whoever opens it waiting
+        descriptor = os.open(path, flags | os.O_NONBLOCK)  # a pipe would keep whoever opens it waiting
     except FileNotFoundError:
         raise NotThere("it is not there") from None
     except (OSError, ValueError) as error:  # the second for a name with NUL

@@ -10,8 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 
 from app.errors import DependencyDown
-from app.reports.manifest import MANIFEST
-from app.reports.shelf.shelf import REPORT, Shelf, UnknownReport, order
+from app.reports.shelf.shelf import REPORT, Shelf, UnknownReport, is_night, manifest_text, order
 from app.reports.shelf.states import State
 
 MISSING = State("missing", "the log says that it was made, and it is not here: moved away, on another replica, or deleted")
@@ -38,9 +37,9 @@ def contradiction(folder: Path, made: Manifests) -> State | None:
     if folder.name not in made:
         return None
     try:
-        if not folder.is_dir():
+        if not is_night(folder):
             return MISSING
-        found = hashlib.new("sm3", (folder / MANIFEST).read_bytes()).hexdigest()
+        found = hashlib.new("sm3", manifest_text(folder)).hexdigest()
     except OSError:
         return None  # checking it says what cannot be read
     return None if made[folder.name] in (None, found) else EXCHANGED

@@ -1,9 +1,11 @@
 """The folder of finished nights: one folder each, which takes its name when it is whole and is never written to again.
 
+Nothing that is a link is taken for a night or for a file of one: what it leads to can change unseen.
 Names come from manifests alone, but for a few that are fixed: nothing that a caller writes becomes a path. What else lies there, half a night among it, is no report.
 When down: a folder that cannot be read is ShelfDown; reports that were made stay where they are.
 """
 
+import errno
 import os
 import re
 import stat
@@ -68,25 +70,18 @@ class Shelf:
         if REPORT.fullmatch(report):
             path = self.path / report
             try:
-                if stat.S_ISDIR(path.lstat().st_mode):
+                if is_night(path):
                     return path
-            except (FileNotFoundError, NotADirectoryError):
-                pass  # the same as a name that no report can have
             except OSError as error:
                 raise ShelfDown(f"{path}: {error.strerror}") from None
         raise UnknownReport(f"report: none has the id {report[:40]!r}", field="report")
 
     def manifest(self, report: str) -> Manifest:
         """What it says of itself, which nobody has checked yet. Raises UnknownReport, ShelfDown, NotAManifest."""
-        path = self.folder(report) / MANIFEST
         try:
-            with open(path, "rb", opener=_not_followed) as file:
-                text = file.read(MOST_BYTES + 1)
+            manifest = Manifest.parse(manifest_text(self.folder(report)))
         except OSError as error:
             raise NotAManifest(f"{report}/{MANIFEST}: {error.strerror}") from None
-        if len(text) > MOST_BYTES:
-            raise NotAManifest(f"{report}/{MANIFEST}: more than {MOST_BYTES} bytes")
-        manifest = Manifest.parse(text)
         if manifest.report != report:
             raise NotAManifest(f"{report}/{MANIFEST}: it is that of the report {manifest.report[:80]!r}")
         return manifest
@@ -121,6 +116,23 @@ def shelf_folder(path: str, var: Path) -> Path:
     return Path(path or var / FOLDER)
 
 
+def is_night(folder: Path) -> bool:
+    """Whether a folder is there, and no link to one. Raises OSError where that cannot be seen."""
+    try:
+        return stat.S_ISDIR(folder.lstat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def manifest_text(folder: Path) -> bytes:
+    """The manifest of a night as it stands there. Raises OSError, also where it is a link, no plain file, or larger than any manifest."""
+    with open(folder / MANIFEST, "rb", opener=_plain) as file:
+        text = file.read(MOST_BYTES + 1)
+    if len(text) > MOST_BYTES:
+        raise OSError(errno.EFBIG, f"more than {MOST_BYTES} bytes")
+    return text
+
+
 def order(report: str) -> tuple[str, str, int]:
     """By day, zone and number; `report` is an id."""
     night, _, number = report.rpartition("-")
@@ -139,5 +151,9 @@ def _regular(path: Path) -> os.stat_result | None:
     return found if stat.S_ISREG(found.st_mode) else None
 
 
-def _not_followed(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe would keep whoever opens it waiting
+def _plain(path: str, flags: int) -> int:
+    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe would keep whoever opens it waiting
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "it is no plain file")

@@ -60,3 +60,34 @@ def test_another_night_under_this_name_is_told_whatever_its_root(folder: Path):
     """A copy of a night is not the night that its folder is called."""
     copy = folder.rename(folder.with_name("2026-11-28-asia-shanghai-1"))
     assert state_of(copy).verdict == "tampered"
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "manifest.json.p7s", "mlps.pdf", "decisions.csv", "decisions.csv.p7s", "log.jsonl"])
+@pytest.mark.parametrize("keys", [OURS, THEIRS], ids=["ours", "theirs"])
+def test_a_night_that_lies_elsewhere_in_part_is_not_valid(tmp_path: Path, folder: Path, name: str, keys: Keys):
+    """What a link leads to changes unseen; and under another root the log is asked all the same."""
+    again = tmp_path / "again"
+    again.mkdir()
+    laid = laid_down(again / REPORT, keys)
+    (laid / name).rename(tmp_path / name)
+    (laid / name).symlink_to(tmp_path / name)
+    state = checked_under(tmp_path / "root.pem")(laid)
+    other = "" if keys is OURS else THEIRS.root.fingerprint.hex()
+    assert state == State("unchecked", f"{name} is a link: no file of this shelf", other_root=other)
+
+
+def test_a_link_does_not_hide_what_was_changed(folder: Path):
+    """Tampered stays tampered, behind the link or beside it."""
+    (folder / "mlps.pdf").rename(folder.parent / "mlps.pdf")
+    (folder / "mlps.pdf").symlink_to(folder.parent / "mlps.pdf")
+    (folder / "decisions.csv").write_bytes(b"other")
+    assert state_of(folder).verdict == "tampered"
+
+
+def test_links_that_belong_to_nothing_are_left_alone(tmp_path: Path, folder: Path):
+    """A link beside the files of a night is no file of it; a root that is one is not taken."""
+    (folder / "notes").symlink_to(tmp_path)
+    assert state_of(folder).other_root
+    (folder / "root.pem").rename(tmp_path / "theirs.pem")
+    (folder / "root.pem").symlink_to(tmp_path / "theirs.pem")
+    assert not state_of(folder).other_root

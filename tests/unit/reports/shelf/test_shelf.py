@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.reports.manifest import MANIFEST, Manifest, NotAManifest
+from app.reports.manifest import MANIFEST, MOST_BYTES, Manifest, NotAManifest
 from app.reports.shelf.shelf import Shelf, ShelfDown, UnknownReport
 from tests.fixtures.signed_reports import CSV, file_line, manifest
 
@@ -103,7 +103,15 @@ def test_a_pipe_keeps_nobody_waiting(tmp_path: Path):
     """In the place of a manifest it is none."""
     (tmp_path / REPORT).mkdir()
     os.mkfifo(tmp_path / REPORT / MANIFEST)
-    with pytest.raises(NotAManifest):
+    with pytest.raises(NotAManifest, match="no plain file"):
+        Shelf(tmp_path).manifest(REPORT)
+
+
+def test_a_manifest_beyond_all_bounds_is_none(tmp_path: Path):
+    """No more of it is read than a manifest can have."""
+    folder = put(tmp_path, REPORT)
+    os.truncate(folder / MANIFEST, MOST_BYTES + 1)
+    with pytest.raises(NotAManifest, match=f"more than {MOST_BYTES} bytes"):
         Shelf(tmp_path).manifest(REPORT)
 
 
