@@ -20,7 +20,7 @@ from app.api.readers import Readers
 from app.audit.reading.log import Log
 from app.audit.reading.refusals import Refusals
 from app.errors import BadRequest
-from app.reports.manifest import Manifest, NotAManifest, media_type
+from app.reports.manifest import ROOT, SCRIPT, Manifest, NotAManifest, media_type
 from app.reports.shelf.compared import Manifests, all_of, contradiction, made_or_none, telling_missing, vouched
 from app.reports.shelf.shelf import REPORT, Shelf, ShelvedFile, UnknownReport, order
 from app.reports.shelf.states import State, States
@@ -34,7 +34,8 @@ _FILE: dict[str, Any] = {
     "content": {"application/octet-stream": {"schema": {"type": "string"}}},
     "headers": {
         "Sluice-Report-State": {
-            "description": "the verdict on its night, as GET /reports has it; absent while that is being checked",
+            "description": "the verdict on its night, as GET /reports has it; absent while that is being checked, and of root.pem and verify.sh, "
+            "which nothing vouches for",
             "schema": {"type": "string", "enum": ["valid", "tampered", "unchecked"]},
         }
     },
@@ -172,9 +173,9 @@ def _answer(file: ShelvedFile, state: State | None) -> FileResponse:
     headers = {"x-content-type-options": "nosniff", "cache-control": "private, no-cache"}
     if file.sm3:
         headers["etag"] = f'"sm3-{file.sm3}"'
-    if state is not None:
-        headers[STATE_HEADER] = state.verdict
     name = file.path.name  # as the manifest has it: under another name nothing of the night could be checked
+    if state is not None and name not in (ROOT, SCRIPT):
+        headers[STATE_HEADER] = state.verdict
     return FileResponse(file.path, headers=headers, media_type=media_type(name), filename=name, stat_result=file.found)
 
 
