@@ -94,11 +94,11 @@ class KeyCommands:
         overrides: Overrides = None,
     ) -> None:
         """Print the certificates of the root and of all signers as PEM, each under its SM3 fingerprint. Needs no passphrase."""
-        from app.signing.key_files import read_certificates
+        from app.signing.key_files import read_certificates, read_root_alone
         from app.signing.keys import keys_folder
 
-        certificates = read_certificates(keys_folder(self._settings(config, var, overrides), var, self.use), self.use)
-        for one in (certificates.root,) if root else certificates.all:
+        folder = keys_folder(self._settings(config, var, overrides), var, self.use)
+        for one in (read_root_alone(folder, self.use),) if root else read_certificates(folder, self.use).all:
             typer.echo(f"# {one.subject}\n# SM3 fingerprint {one.fingerprint.hex()}\n{one.pem}", nl=False)
 
     def list_(

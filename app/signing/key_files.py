@@ -4,6 +4,7 @@ When down: a file that is missing, damaged or open to others is a ConfigError th
 """
 
 import contextlib
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from asn1crypto import pem
 
 from app import private_files
 from app.errors import ConfigError, SluiceError
-from app.signing.certificates import Certificate, CertificateRefused, verify_issued
+from app.signing.certificates import Certificate, CertificateRefused, verify_issued, verify_root
 from app.signing.sm2 import KeyRefused, PrivateKey
 from app.signing.uses import LOG, KeyUse
 
@@ -76,7 +77,10 @@ def newest_signer(folder: Path) -> int:
     """The number of the newest signer; 0 where there is none, or no folder yet. Raises ConfigError."""
     signers = folder / "signers"
     with told(signers, "Let this user read it."):
-        names = [file.name for file in signers.iterdir()] if signers.is_dir() else []
+        here = signers.is_dir()
+        names = [file.name for file in signers.iterdir()] if here else []
+    if not here and os.path.lexists(signers):
+        raise ConfigError(f"{signers}: is no folder", hint=f"{RESTORE} Where there is none, move what is left of the keys away.")
     return max((int(match[1]) for name in names if (match := SIGNER_FILE.fullmatch(name))), default=0)
 
 
@@ -102,7 +106,18 @@ def _read_signer(file: Path, root: Certificate) -> Certificate:
 def read_root(folder: Path) -> Certificate | None:
     """The root's certificate in `folder`; None where there is none, or no folder. Raises ConfigError."""
     file = root_file(folder)
-    return read_certificate(file) if file.exists() else None
+    return read_certificate(file) if _is_there(file) else None
+
+
+def read_root_alone(folder: Path, use: KeyUse = LOG) -> Certificate:
+    """The root's certificate, which a folder may have without any signer, to check under it. Raises ConfigError."""
+    root = read_root(folder)
+    if root is None:
+        return read_certificates(folder, use).root  # says how keys come to be
+    private_files.check_folder(folder)
+    with told(root_file(folder), RESTORE):
+        verify_root(root)
+    return root
 
 
 def refuse_another_root(folder: Path, here: Certificate | None, first: Certificate, use: KeyUse = LOG) -> None:
@@ -126,7 +141,7 @@ def read_certificate(file: Path) -> Certificate:
 
 def read_key(file: Path, passphrase: bytes, certificate: Certificate, use: KeyUse = LOG) -> PrivateKey:
     """The private key in `file`, which must be that of `certificate`. Raises ConfigError."""
-    text = _read(file)
+    text = _read(file, f"{RESTORE}{use.way_on}")
     passphrase_is = f"{use.passphrase_field}; where that is not set, secrets/{use.passphrase_file}"
     with told(file, f"Is the passphrase ({passphrase_is}) that of this folder? If so: {RESTORE}"):
         key = load_key(text, passphrase)
@@ -170,7 +185,13 @@ def told(what: Path | str, hint: str) -> Iterator[None]:
         raise ConfigError(f"{what}: {error.message}", hint=hint) from None
 
 
-def _read(file: Path) -> bytes:
-    if not file.exists():
-        raise ConfigError(f"{file}: missing", hint=RESTORE)
+def _read(file: Path, restore: str = RESTORE) -> bytes:
+    if not _is_there(file):
+        raise ConfigError(f"{file}: missing", hint=restore)
     return private_files.read(file)
+
+
+def _is_there(file: Path) -> bool:
+    """Whether there is such a file. Raises ConfigError where this user may not see that."""
+    with private_files.refused_as(file):
+        return file.exists()

@@ -216,7 +216,7 @@ class KeyFolder:
         if not key_file.exists():
             raise ConfigError(
                 f"{key_file}: not here, so no signer can be issued here",
-                hint=f"Issue one where the root's key is, and take it in with `{self._use.command} import`.",
+                hint=f"Issue one where the root's key is, and take it in with `{self._use.command} import`.{self._use.way_on}",
             )
         root_key = self._read_key(file, root)
         key = PrivateKey.generate()
@@ -245,6 +245,8 @@ class KeyFolder:
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
         """The folder, made (0700) if need be, for this process alone to change."""
+        if os.path.lexists(self.path) and not self.path.is_dir():
+            raise ConfigError(f"{self.path}: is no folder", hint=f"Move it away, or name a folder with {self._use.keys_field}.")
         with told(self.path, f"Let this user write to it, or name another folder with {self._use.keys_field}."):
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             owner = self.path.stat().st_uid

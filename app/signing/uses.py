@@ -50,6 +50,11 @@ class KeyUse:
         """What changes the keys."""
         return f"sluice {self.section} keys"
 
+    @property
+    def way_on(self) -> str:
+        """A sentence to end a remedy with: what to do where keys are lost for good. Empty where none can take over."""
+        return f" If it is lost, move what is left of the folder away; then `{self.command} init` makes new keys." if self.anew else ""
+
 
 LOG = KeyUse(
     section="audit",
