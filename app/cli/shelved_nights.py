@@ -23,6 +23,8 @@ class LogSays:
     """Of the last year."""
     signed: "SignedBefore | None"
     """Ever; None where no night was made."""
+    signers: frozenset[str]
+    """SM3 fingerprints in hex of all signers of reports that it has heard of."""
 
 
 def ask_log(settings: "Settings", var: Path) -> LogSays:
@@ -33,6 +35,7 @@ def ask_log(settings: "Settings", var: Path) -> LogSays:
     from app.clock import SystemClock
     from app.database import create_engine
     from app.observability.metrics import Metrics
+    from app.reports.making.report_keys import signers_told_of
     from app.reports.shelf.made import manifests_of, signed_before
     from app.transaction import Transactions
 
@@ -40,7 +43,8 @@ def ask_log(settings: "Settings", var: Path) -> LogSays:
         engine = create_engine(url, settings.database)
         transactions = Transactions(engine, Metrics(), call="reports", timeout_ms=settings.database.timeout_ms, logs=False)
         try:
-            return LogSays(await manifests_of(transactions, SystemClock().utcnow()), await signed_before(transactions))
+            made = await manifests_of(transactions, SystemClock().utcnow())
+            return LogSays(made, await signed_before(transactions), await signers_told_of(transactions))
         finally:
             await engine.dispose()
 

@@ -39,7 +39,7 @@ def log_says(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
     def says(made: Manifests) -> None:
         signed = SignedBefore(len(made), datetime(2026, 11, 29, tzinfo=UTC))
-        monkeypatch.setattr(shelved_nights, "ask_log", lambda *_: LogSays(made, signed))
+        monkeypatch.setattr(shelved_nights, "ask_log", lambda *_: LogSays(made, signed, frozenset()))
 
     return says
 

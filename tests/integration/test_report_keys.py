@@ -11,7 +11,7 @@ from app.errors import ConfigError
 from app.reports.evidence.readiness import NightUnfinished
 from app.reports.making.lock import KeysBusy, keys_locked
 from app.reports.making.maker import Maker
-from app.reports.making.report_keys import open_keys
+from app.reports.making.report_keys import open_keys, signers_told_of
 from app.settings import Settings
 from app.signing.keys import KeyFolder
 from app.signing.passphrase import passphrase_of
@@ -96,6 +96,7 @@ async def test_keys_that_nobody_was_quicker_than_are_told_of(replicas: tuple[Rep
 
     assert (await killed.open()).root.fingerprint == made.root.fingerprint
     assert len(await night_life.grown.rows(TOLD)) == 1
+    assert await signers_told_of(other.maker.transactions) == {made.certificate.fingerprint.hex()}
     with pytest.raises(ConfigError, match="has no keys"):
         await other.open()
 

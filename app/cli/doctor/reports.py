@@ -29,7 +29,7 @@ def reports(settings: "Settings", var: Path) -> Iterator[Finding]:
     says = _log_says(settings, var)
     yield _wording(settings)
     yield _shelf(settings, var, says.made if says else {})
-    yield report_keys(settings, var, says.signed if says else None)
+    yield report_keys(settings, var, says)
     yield _log_root(settings, var)
     yield _made_by(settings)
 

@@ -11,7 +11,7 @@ log has heard of need no lock.
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 import orjson
@@ -25,15 +25,16 @@ from app.reports.making.settled import settled
 from app.reports.sealing.introduction import introductions, known_signers
 from app.reports.shelf.made import SignedBefore, signed_before
 from app.settings import Settings
-from app.signing.key_files import newest_signer
+from app.signing.certificates import Certificate
+from app.signing.key_files import newest_signer, read_maker
 from app.signing.keys import KeyFolder, keys_folder
 from app.signing.passphrase import known_passphrase, passphrase_of
 from app.signing.uses import REPORTS
 from app.transaction import Transactions
 
 REMEDY = (
-    f"Bring the folder back from your backup, copy it from the replica that signs, or name it with {REPORTS.keys_field}. If it is lost, "
-    f"`{REPORTS.command} init` makes new keys: hand out their root; earlier nights stay checkable under the root.pem in their folders alone."
+    f"Bring the folder back from your backup, copy it from the replica that signs, or name it with {REPORTS.keys_field}.{REPORTS.way_on} "
+    "Hand out their root: earlier nights stay checkable under the root.pem in their folders alone."
 )
 _TOLD = text(
     "SELECT body FROM audit.body WHERE kind IN ('key.created', 'key.rotated')"
@@ -59,16 +60,16 @@ async def open_keys(
     keys = None
     if newest_signer(folder):
         keys = _opened(settings, var, folder, clock)
-        if not _unheard(keys, await _told(transactions)):
+        if not _unheard(keys.certificates[1:], await signers_told_of(transactions)):
             return keys
     async with keys_locked(writing, sleep) as lock:
         await settled(transactions, clock.utcnow(), sleep)
-        told = await _told(transactions)
+        told = await signers_told_of(transactions)
         if keys is None:
             if not newest_signer(folder):
-                _refuse_lost(folder, told, await signed_before(transactions))
+                refuse_lost(folder, told, await signed_before(transactions))
             keys = _opened(settings, var, folder, clock)
-        _refuse_second(keys, told)
+        refuse_second(folder, keys.certificates[1:], told)
         now = clock.utcnow()
         if entries := introductions(keys, told, now):
             await lock.commit(*entries)
@@ -76,7 +77,7 @@ async def open_keys(
     return keys
 
 
-def lost(folder: Path, signed: SignedBefore | None) -> str:
+def _lost(folder: Path, signed: SignedBefore | None) -> str:
     """What is said of missing keys; `signed` is None where there are keys elsewhere that have not made a night yet."""
     if signed is None:
         return f"{REPORTS.keys_field}: {folder} has no keys, and the log says that there are some elsewhere, which sign reports"
@@ -90,36 +91,35 @@ def _opened(settings: Settings, var: Path, folder: Path, clock: Clock) -> KeyFol
     return keys
 
 
-async def _told(transactions: Transactions) -> set[str]:
-    """Fingerprints of the signers that the log has heard of, whosever they are; what was altered to something else is none."""
+async def signers_told_of(transactions: Transactions) -> frozenset[str]:
+    """Fingerprints of the signers that the log has heard of, whosever they are; what was altered to something else is none. Raises DatabaseDown."""
 
-    async def look(connection: AsyncConnection) -> set[str]:
+    async def look(connection: AsyncConnection) -> frozenset[str]:
         told: set[str] = set()
         for row in await connection.execute(_TOLD):
             with contextlib.suppress(ValueError, KeyError, AttributeError):
                 told |= known_signers([orjson.loads(bytes(row.body))])
-        return told
+        return frozenset(told)
 
     return await transactions.run(look)
 
 
-def _unheard(keys: KeyFolder, told: set[str]) -> bool:
-    """Whether the log has heard of none of these signers."""
-    return told.isdisjoint(signer.fingerprint.hex() for signer in keys.certificates[1:])
-
-
-def _refuse_lost(folder: Path, told: set[str], signed: SignedBefore | None) -> None:
+def refuse_lost(folder: Path, told: Collection[str], signed: SignedBefore | None) -> None:
     """Raises ConfigError where somebody signs, or signed, and there are no keys here."""
     if told or signed:
-        raise ConfigError(lost(folder, signed), hint=REMEDY, field=REPORTS.keys_field)
+        raise ConfigError(_lost(folder, signed), hint=REMEDY, field=REPORTS.keys_field)
 
 
-def _refuse_second(keys: KeyFolder, told: set[str]) -> None:
+def refuse_second(folder: Path, signers: Sequence[Certificate], told: Collection[str]) -> None:
     """Raises ConfigError for keys that a start made by the way, and was ended before the log heard of them, where others came first."""
-    first = keys.certificates[1]
-    if told and _unheard(keys, told) and keys.maker(first) is None:
+    if told and _unheard(signers, told) and read_maker(folder, 1) is None:
         raise ConfigError(
-            f"{REPORTS.keys_field}: {keys.path} has keys that were made by the way, and the log says that others sign reports",
+            f"{REPORTS.keys_field}: {folder} has keys that were made by the way, and the log says that others sign reports",
             hint="Move that folder away: it has signed nothing. Copy the folder and the passphrase of the replica that signs in its place.",
             field=REPORTS.keys_field,
         )
+
+
+def _unheard(signers: Iterable[Certificate], told: Collection[str]) -> bool:
+    """Whether the log has heard of none of these signers."""
+    return all(signer.fingerprint.hex() not in told for signer in signers)
