@@ -14,6 +14,7 @@ from fastapi import APIRouter, Depends, Query, Response
 from fastapi import Path as InPath
 from fastapi.responses import FileResponse
 from pydantic import BaseModel, Field
+from starlette.types import Receive, Scope, Send
 
 from app.api.query import known_query
 from app.api.readers import Readers
@@ -169,6 +170,19 @@ def _add_files(router: APIRouter, nights: _Nights, audit: Log, readers: Readers)
         return _answer(*await nights.file(report, file))
 
 
+class _AsFound(FileResponse):
+    """A file of the shelf: not what took its name since it was found, neither a link that leads elsewhere nor a pipe that would never end."""
+
+    def __init__(self, file: ShelvedFile, **said: Any) -> None:
+        super().__init__(file.path, stat_result=file.found, **said)
+        self._file = file
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with await asyncio.to_thread(self._file.open) as stream:
+            self.path = f"/proc/self/fd/{stream.fileno()}"
+            await super().__call__(scope, receive, send)
+
+
 def _answer(file: ShelvedFile, state: State | None) -> FileResponse:
     headers = {"x-content-type-options": "nosniff", "cache-control": "private, no-cache"}
     if file.sm3:
@@ -176,7 +190,7 @@ def _answer(file: ShelvedFile, state: State | None) -> FileResponse:
     name = file.path.name  # as the manifest has it: under another name nothing of the night could be checked
     if state is not None and name not in (ROOT, SCRIPT):
         headers[STATE_HEADER] = state.verdict
-    return FileResponse(file.path, headers=headers, media_type=media_type(name), filename=name, stat_result=file.found)
+    return _AsFound(file, headers=headers, media_type=media_type(name), filename=name)
 
 
 def _page(shelf: Shelf, made: Manifests, cursor: str | None, limit: int) -> tuple[list[tuple[str, Manifest | None]], str | None]:

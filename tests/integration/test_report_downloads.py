@@ -1,6 +1,9 @@
 """Files of nights over HTTP: each download is the file, and in the log before it leaves; nothing else can be had."""
 
+import asyncio
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fastapi import FastAPI
@@ -85,6 +88,32 @@ async def test_nothing_leaves_that_the_log_does_not_have(report_api: FastAPI, gr
     reply = await get(report_api, f"/reports/{REPORT}/mlps.pdf")
     assert (reply.status, reply.json["code"]) == (503, "audit_unavailable")
     assert (await get(report_api, f"/reports/{REPORT}")).status == 200
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "file", "nothing"])
+async def test_what_takes_the_name_of_a_file_at_the_last_moment_does_not_leave(
+    report_api: FastAPI, grown_log: GrownLog, report_shelf: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+):
+    """Who may write to the shelf hands out no other file by it, and keeps no thread waiting."""
+    write, file, other = grown_log.intake.write, report_shelf / "mlps.pdf", report_shelf.parents[1] / "secret"
+
+    async def and_exchange(*entries: Any) -> Any:
+        file.unlink()
+        match kind:
+            case "pipe":
+                os.mkfifo(file)
+            case "link":
+                file.symlink_to(other)
+            case "file":
+                other.rename(file)
+            case _:
+                pass
+        return await write(*entries)
+
+    monkeypatch.setattr(grown_log.intake, "write", and_exchange)
+    async with asyncio.timeout(5):
+        reply = await get(report_api, f"/reports/{REPORT}/mlps.pdf")
+    assert (reply.status, reply.json["code"]) == (404, "no_such_report")
 
 
 @pytest.mark.parametrize("role", ["gateway", "operator"])

@@ -5,12 +5,14 @@ Names come from manifests alone, but for a few that are fixed: nothing that a ca
 When down: a folder that cannot be read is ShelfDown; reports that were made stay where they are.
 """
 
+import contextlib
 import errno
 import os
 import re
 import stat
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from app.errors import DependencyDown, NotFound
 from app.reports.manifest import MANIFEST, MOST_BYTES, ROOT, SCRIPT, SIGNATURE_SUFFIX, TIME_STAMP_SUFFIX, Manifest, NotAManifest
@@ -46,6 +48,15 @@ class ShelvedFile:
     found: os.stat_result
     sm3: str | None
     """In hex, as the manifest has it; None for what it does not list."""
+
+    def open(self) -> BinaryIO:
+        """That file, to be read. Raises UnknownReport where it is not there any more, or another took its name."""
+        with contextlib.suppress(OSError):
+            stream = os.fdopen(_plain(str(self.path), os.O_RDONLY), "rb")
+            if os.path.samestat(os.fstat(stream.fileno()), self.found):
+                return stream
+            stream.close()
+        raise _no_file(self.path.parent.name)
 
 
 class Shelf:
