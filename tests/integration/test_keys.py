@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import hashlib
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
 import orjson
@@ -13,19 +12,11 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.auth.keys import Keys
 from app.clock import ManualClock, SystemClock
-from app.database import DatabaseUrls, conninfo, create_engine
+from app.database import DatabaseUrls, conninfo
 from app.errors import BadRequest, Conflict, NotFound, Unauthorized
 from app.observability.metrics import Metrics
-from app.setting_sections import DatabaseSettings
 from tests.fixtures.postgres import TIMEOUT_MS
 from tests.fixtures.waiting import until
-
-
-@pytest.fixture
-async def engine(database_urls: DatabaseUrls) -> AsyncIterator[AsyncEngine]:
-    made = create_engine(database_urls.registry, DatabaseSettings())
-    yield made
-    await made.dispose()
 
 
 @pytest.fixture
@@ -34,8 +25,8 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-def keys(engine: AsyncEngine, clock: ManualClock) -> Keys:
-    return Keys(engine, clock, Metrics(), timeout_ms=TIMEOUT_MS)
+def keys(registry_engine: AsyncEngine, clock: ManualClock) -> Keys:
+    return Keys(registry_engine, clock, Metrics(), timeout_ms=TIMEOUT_MS)
 
 
 async def dump(urls: DatabaseUrls) -> tuple[list[tuple], list[bytes]]:
@@ -120,9 +111,9 @@ async def test_a_revoked_key_is_refused_at_once_and_its_name_is_free(keys: Keys)
     assert (await keys.revoke("gw1", operator="op")).id == new.key.id
 
 
-async def test_making_and_revoking_reach_other_processes_within_a_second(keys: Keys, engine: AsyncEngine):
+async def test_making_and_revoking_reach_other_processes_within_a_second(keys: Keys, registry_engine: AsyncEngine):
     """Another process accepts a new key and refuses a revoked one well within a second."""
-    other = Keys(engine, SystemClock(), Metrics(), timeout_ms=TIMEOUT_MS)
+    other = Keys(registry_engine, SystemClock(), Metrics(), timeout_ms=TIMEOUT_MS)
     task = asyncio.create_task(other.follow())
     first = await keys.create(name="first", roles=["operator"], operator="op")
     await until(lambda: accepts(other, first.text))
@@ -144,12 +135,12 @@ def accepts(keys: Keys, bearer: str) -> bool:
     return True
 
 
-async def test_a_restart_remembers_keys_and_revocations(keys: Keys, engine: AsyncEngine, clock: ManualClock):
+async def test_a_restart_remembers_keys_and_revocations(keys: Keys, registry_engine: AsyncEngine, clock: ManualClock):
     """A process that starts later accepts and refuses the same keys."""
     kept = await keys.create(name="kept", roles=["admin"], operator="op")
     gone = await keys.create(name="gone", roles=["admin"], operator="op")
     await keys.revoke("gone", operator="op")
-    other = Keys(engine, clock, Metrics(), timeout_ms=TIMEOUT_MS)
+    other = Keys(registry_engine, clock, Metrics(), timeout_ms=TIMEOUT_MS)
     await other.load()
 
     assert accepts(other, kept.text)

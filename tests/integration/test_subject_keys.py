@@ -1,7 +1,7 @@
 """Keys of people on a real PostgreSQL."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,18 +26,11 @@ Make = Callable[..., SubjectKeys]
 
 
 @pytest.fixture
-async def engine(database_urls: DatabaseUrls) -> AsyncIterator[AsyncEngine]:
-    engine = create_engine(database_urls.registry, DatabaseSettings())
-    yield engine
-    await engine.dispose()
-
-
-@pytest.fixture
-def make(engine: AsyncEngine, tmp_path: Path) -> Make:
+def make(registry_engine: AsyncEngine, tmp_path: Path) -> Make:
     """A replica's keys: all share the database, and the secrets but where another folder is named."""
 
     def replica(folder: str = "secrets", **bounds: int) -> SubjectKeys:
-        return SubjectKeys(engine, tmp_path / folder, SystemClock(), Metrics(), timeout_ms=TIMEOUT_MS, **bounds)
+        return SubjectKeys(registry_engine, tmp_path / folder, SystemClock(), Metrics(), timeout_ms=TIMEOUT_MS, **bounds)
 
     return replica
 
@@ -101,12 +94,12 @@ async def test_a_text_opens_in_its_place_alone(make: Make):
             await opened(keys, Sealed(entry_id, {member: wrong}))
 
 
-async def test_texts_of_many_people_take_one_question(make: Make, engine: AsyncEngine):
+async def test_texts_of_many_people_take_one_question(make: Make, registry_engine: AsyncEngine):
     """However many entries and people there are, their keys are read by one statement."""
     keys = make()
     many = [await sealed(keys, f"p1:{number}", {"reason": f"for {number}"}) for number in range(20)]
     statements: list[str] = []
-    event.listen(engine.sync_engine, "after_cursor_execute", lambda *of: statements.append(of[2]))
+    event.listen(registry_engine.sync_engine, "after_cursor_execute", lambda *of: statements.append(of[2]))
     keyring = await keys.keyring(one.texts["reason"] for one in many)
 
     assert [keyring.open(one.entry_id, "reason", one.texts["reason"]) for one in many] == [f"for {number}" for number in range(20)]
@@ -183,7 +176,7 @@ async def test_the_master_key_is_private(make: Make, tmp_path: Path):
     assert repr(key) == f"SubjectKey(id={key.id!r})"
 
 
-async def test_without_the_database_only_known_people_are_sealed(make: Make, engine: AsyncEngine, tmp_path: Path):
+async def test_without_the_database_only_known_people_are_sealed(make: Make, registry_engine: AsyncEngine, tmp_path: Path):
     """In an outage a key in memory goes on sealing; for anybody else the caller is told within the time-out."""
     nowhere = create_engine("postgresql+psycopg://x:x@127.0.0.1:1/x", DatabaseSettings())
     keys = make()

@@ -6,12 +6,12 @@ When down: what cannot be read raises Unreadable, and is never taken for tampere
 import contextlib
 import hashlib
 import os
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from app.errors import SluiceError
+from app.reports.plain_file import NotPlain, open_plain
 
 PIECE_BYTES = 1 << 20
 MAX_FILE_BYTES = 1 << 32
@@ -61,18 +61,16 @@ class Source:
 @contextlib.contextmanager
 def opened(path: Path, *, follow: bool = True) -> Iterator[Source]:
     """The regular file at `path`, open; what a link there leads to, unless not to `follow`. Raises Unreadable, of which NotThere is one kind."""
-    flags = os.O_RDONLY | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
     try:
-        descriptor = os.open(path, flags | os.O_NONBLOCK)  # a pipe would keep whoever opens it waiting
+        descriptor = open_plain(path, follow=follow)
     except FileNotFoundError:
         raise NotThere("it is not there") from None
+    except NotPlain:
+        raise Unreadable("it is no regular file") from None
     except (OSError, ValueError) as error:  # the second for a name with NUL
         raise Unreadable(f"it cannot be read: {getattr(error, 'strerror', None) or 'nothing has such a name'}") from None
-    found = os.fstat(descriptor)
-    if not stat.S_ISREG(found.st_mode):
-        os.close(descriptor)
-        raise Unreadable("it is no regular file")
     with os.fdopen(descriptor, "rb") as stream:
-        if found.st_size > MAX_FILE_BYTES:
-            raise Unreadable(f"it has {found.st_size} bytes, more than a report can have")
-        yield Source(cast(BinaryIO, stream), found.st_size)
+        size = os.fstat(descriptor).st_size
+        if size > MAX_FILE_BYTES:
+            raise Unreadable(f"it has {size} bytes, more than a report can have")
+        yield Source(cast(BinaryIO, stream), size)

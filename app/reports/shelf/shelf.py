@@ -16,6 +16,7 @@ from typing import BinaryIO
 
 from app.errors import DependencyDown, NotFound
 from app.reports.manifest import MANIFEST, MOST_BYTES, ROOT, SCRIPT, SIGNATURE_SUFFIX, TIME_STAMP_SUFFIX, Manifest, NotAManifest
+from app.reports.plain_file import NotPlain, open_plain
 
 FOLDER, REPORT_KEYS = "reports", "report-keys"
 """Where in --var the nights are and the report keys, unless the settings say otherwise."""
@@ -52,7 +53,7 @@ class ShelvedFile:
     def open(self) -> BinaryIO:
         """That file, to be read. Raises UnknownReport where it is not there any more, or another took its name."""
         with contextlib.suppress(OSError):
-            stream = os.fdopen(_plain(str(self.path), os.O_RDONLY), "rb")
+            stream = _opened(self.path)
             if os.path.samestat(os.fstat(stream.fileno()), self.found):
                 return stream
             stream.close()
@@ -137,7 +138,7 @@ def is_night(folder: Path) -> bool:
 
 def manifest_text(folder: Path) -> bytes:
     """The manifest of a night as it stands there. Raises OSError, also where it is a link, no plain file, or larger than any manifest."""
-    with open(folder / MANIFEST, "rb", opener=_plain) as file:
+    with _opened(folder / MANIFEST) as file:
         text = file.read(MOST_BYTES + 1)
     if len(text) > MOST_BYTES:
         raise OSError(errno.EFBIG, f"more than {MOST_BYTES} bytes")
@@ -162,9 +163,9 @@ def _regular(path: Path) -> os.stat_result | None:
     return found if stat.S_ISREG(found.st_mode) else None
 
 
-def _plain(path: str, flags: int) -> int:
-    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe would keep whoever opens it waiting
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):
-        return descriptor
-    os.close(descriptor)
-    raise OSError(errno.EINVAL, "it is no plain file")
+def _opened(path: Path) -> BinaryIO:
+    """Raises OSError, also where it is a link or no plain file."""
+    try:
+        return os.fdopen(open_plain(path, follow=False), "rb")
+    except NotPlain:
+        raise OSError(errno.EINVAL, "it is no plain file") from None
