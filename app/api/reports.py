@@ -179,7 +179,7 @@ class _AsFound(FileResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with await asyncio.to_thread(self._file.open) as stream:
-            self.path = f"/proc/self/fd/{stream.fileno()}"
+            self.path = f"/dev/fd/{stream.fileno()}"
             await super().__call__(scope, receive, send)
 
 
